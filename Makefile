@@ -1,0 +1,44 @@
+# Both `make run` and `make test` set up everything they need in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
+
+.PHONY: run test lint bench settings clean
+
+run: $(VENV)/core
+	$(BIN)/iopea learn --plot out/learn.png
+
+test: $(VENV)/dev lint
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: $(VENV)/core
+	$(BIN)/iopea bench
+
+# The paper's six inventory settings, all rules, 20 seeds; a few minutes.
+settings: $(VENV)/core
+	$(BIN)/python benchmarks/settings.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "iopea needs Python 3.11 or later; set PYTHON=python3.x")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/core: pyproject.toml | $(VENV)/bin/python
+	$(PIP) --editable .
+	touch $@
+
+# This build of torch needs no GPU packages; Stable-Baselines3 would take the newest.
+$(VENV)/dev: pyproject.toml | $(VENV)/core
+	$(PIP) torch==2.13.0
+	$(PIP) --editable '.[test,ppo]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,327 @@
+"""How long an epoch lasts and which policies survive it.
+
+A rule is a small frozen object: :meth:`Rule.epoch_length` gives N_k and
+:meth:`Rule.eliminate` tells which policies remain, from counterfactual
+:class:`~iopea.types.Estimates` alone.
+
+``theorem``
+    β_k and N_k of the regret theorem (label ``thm:regret_bound``).
+``published``
+    What the published experiments used: sums of one epoch against 2β_k,
+    no logarithms and no span.
+``paired``
+    The default. All policies are evaluated on the same observed path, so the
+    difference of two of them has a small variance. Differences to the best
+    policy are studentised by batch means, all epochs pooled, and compared with
+    a critical value that holds for all policies at once and over the whole run.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import stdtr
+
+from iopea.errors import InputError, unknown
+from iopea.types import Array, Estimates, Mask
+
+#: Columns studentised at a time, so that no temporary outgrows the cache by much.
+_CHUNK = 4096
+
+#: A share of the magnitude of a sum below which a difference counts as rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a rule may use of the problem and the run.
+
+    Attributes
+    ----------
+    policies : int. Size of the net [|N_r(Θ)|].
+    width : int. Width of the information order [w].
+    span : float. Span of the bias, costs scaled to [0, 1] [H].
+    cost_range : float. Width of the range of the cost of one step.
+    lipschitz : float. Change of the average cost per unit of policy [L_Θ].
+    alpha : float. Share of useful steps [α].
+    data_needed : int. T_h(δ).
+    settling : int. Steps until a decision shows in the cost.
+    delta : float. Probability that the guarantee may fail [δ].
+    horizon : int or None. Steps of the whole run [T], where known.
+    """
+
+    policies: int
+    width: int
+    span: float
+    cost_range: float
+    lipschitz: float
+    alpha: float = 1.0
+    data_needed: int = 1
+    settling: int = 0
+    delta: float = 0.05
+    horizon: int | None = None
+
+
+@dataclass(frozen=True)
+class Elimination:
+    """Which policies survive, and the threshold that decided."""
+
+    keep: Mask
+    threshold: float
+
+
+class Rule(ABC):
+    """When an epoch ends and who survives it."""
+
+    name: ClassVar[str]
+    #: Whether all epochs are pooled; otherwise each is judged by its own data.
+    pooled: ClassVar[bool] = False
+    #: The most points of the net per parameter, where the rule has such a limit.
+    points_per_axis: ClassVar[int | None] = None
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+
+    @abstractmethod
+    def epoch_length(self, epoch: int) -> int:
+        """Useful steps for which each maximal policy is played in an epoch [N_k]."""
+
+    @abstractmethod
+    def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
+        """Judge the surviving policies, an array (n, d), at the end of an epoch."""
+
+
+class Theorem(Rule):
+    """The constants under which the regret theorem is proved; they need the horizon."""
+
+    name = "theorem"
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        if setting.horizon is None:
+            raise InputError("Rule 'theorem' needs the horizon: its epochs depend on log T.")
+
+    @property
+    def horizon(self) -> int:
+        """Steps of the whole run [T]."""
+        return self.setting.horizon or 1
+
+    def epoch_length(self, epoch: int) -> int:
+        """N_k = 4^k T_h(δ) log(T) / α."""
+        return theorem_epoch_length(self.setting, self.horizon, epoch)
+
+    def half_width(self, epoch: int) -> float:
+        """β_k, for costs scaled to [0, 1]."""
+        return theorem_half_width(
+            self.setting, self.horizon, epoch, math.log(self.setting.policies)
+        )
+
+    def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
+        """Keep every policy within 2β_k of the best."""
+        threshold = 2 * self.half_width(epoch) * self.setting.cost_range
+        return _within(estimates.mean, threshold)
+
+    def first_elimination(self, spread: float, log_count: Callable[[int], float]) -> int | None:
+        """The least horizon at which a policy ``spread`` above the best could be dropped.
+
+        ``spread`` is in cost units, ``log_count`` gives log |N_r(Θ)| for a horizon.
+        None where no horizon up to 10^18 would do.
+        """
+        scaled = spread / self.setting.cost_range
+
+        def drops(horizon: int) -> bool:
+            last = theorem_epochs(self.setting, horizon)
+            fits = theorem_epoch_length(self.setting, horizon, 1) * self.setting.width <= horizon
+            width = theorem_half_width(self.setting, horizon, last, log_count(horizon))
+            return fits and 2 * width < scaled
+
+        high = 2
+        while not drops(high):
+            high *= 2
+            if high > 10**18:
+                return None
+        low = high // 2
+        while high - low > max(1, low // 1000):
+            middle = (low + high) // 2
+            low, high = (low, middle) if drops(middle) else (middle, high)
+        return high
+
+
+def theorem_epoch_length(setting: Setting, horizon: int, epoch: int) -> int:
+    """N_k = 4^k T_h(δ) log(T) / α, rounded up."""
+    base = setting.data_needed * math.log(max(horizon, 3)) / setting.alpha
+    return math.ceil(4**epoch * base)
+
+
+def theorem_epochs(setting: Setting, horizon: int) -> int:
+    """K, the epochs that fit in the horizon: the sum of w N_k is at most T; at least 1."""
+    epochs, used = 0, 0
+    while True:
+        used += setting.width * theorem_epoch_length(setting, horizon, epochs + 1)
+        if used > horizon:
+            return max(epochs, 1)
+        epochs += 1
+
+
+def theorem_half_width(setting: Setting, horizon: int, epoch: int, log_policies: float) -> float:
+    """β_k = H/(αN_k) + (H+2) sqrt(2 log(4 |N_r(Θ)| K/δ) / (αN_k))."""
+    data = setting.alpha * theorem_epoch_length(setting, horizon, epoch)
+    epochs = theorem_epochs(setting, horizon)
+    logarithm = math.log(4 * epochs / setting.delta) + log_policies
+    return setting.span / data + (setting.span + 2) * math.sqrt(2 * logarithm / data)
+
+
+class Published(Rule):
+    """What the published experiments ran: bold, and without a guarantee."""
+
+    name = "published"
+    points_per_axis = 50
+
+    def epoch_length(self, epoch: int) -> int:
+        """N_k = 4^k round(1/α) + L."""
+        return int(4**epoch * round(1 / self.setting.alpha) + self.setting.settling)
+
+    def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
+        """Keep every policy whose epoch *sum* is within 2β_k of the least, β_k = (αN_k)^-1/2."""
+        length = self.epoch_length(epoch)
+        half_width = (self.setting.alpha * length) ** -0.5
+        return _within(estimates.mean, 2 * half_width * self.setting.cost_range / length)
+
+
+class Paired(Rule):
+    """Studentised differences on common paths; no horizon needed.
+
+    Epoch k is tested at level δ_k = 6δ/(π²k²), so all epochs together stay
+    below δ. Within a test the critical value c solves
+
+        P(t_ν > c) + Σ_edges min{P(t_ν > c), a/(2π) (1 + c²/ν)^(-ν/2)} = δ_k
+
+    where a is the angle between the batch differences of neighbouring policies
+    and ν + 1 the number of batches: the improved Bonferroni inequality of
+    Hunter and Worsley along the net, each overlap bounded as in Naiman's tube
+    inequality. Neighbouring policies are almost the same random variable, so c
+    is near the critical value of two comparisons, whatever the size of the net.
+    Policies that no batch has told apart yet are kept back by a second term,
+    L_Θ |θ - θ'| log(1/δ_k) / N: an event of probability log(1/δ_k)/N may have
+    stayed unseen for N steps.
+    """
+
+    name = "paired"
+    pooled = True
+    #: Length of the first epoch; every epoch doubles the data.
+    FIRST = 64
+
+    def epoch_length(self, epoch: int) -> int:
+        """64 steps, then as many as there were before."""
+        return int(self.FIRST * 2 ** max(epoch - 2, 0))
+
+    def level(self, epoch: int) -> float:
+        """δ_k = 6δ/(π²k²)."""
+        return 6 * self.setting.delta / (math.pi * epoch) ** 2
+
+    def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
+        """Drop what is worse than the best estimate by more than chance allows."""
+        mean = estimates.mean
+        known = np.isfinite(mean)
+        if estimates.sizes.size < 2 or not known.any():
+            return Elimination(np.ones(mean.size, dtype=np.bool_), math.inf)
+        best = int(np.nanargmin(mean))
+        freedom = _batches_per_policy(estimates)[known].min() - 1
+        level = self.level(epoch)
+        # The reference of a survivor's test is that survivor itself: the curve of
+        # differences is measured from both ends of the net too, and the longest counts.
+        error, angles = _studentise(estimates, best)
+        critical = _critical_value(angles, freedom, level)
+        for reference in {0, mean.size - 1} - {best}:
+            _, angles = _studentise(estimates, reference)
+            critical = max(critical, _critical_value(angles, freedom, level))
+        distance = np.abs(policies - policies[best]).max(axis=1)
+        effect = np.minimum(self.setting.lipschitz * distance, self.setting.cost_range)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            unseen = effect * math.log(1 / level) / estimates.steps
+            worse = mean - mean[best] > critical * error + unseen
+        return Elimination(~(worse & known), critical)
+
+
+def _within(mean: Array, threshold: float) -> Elimination:
+    """Keep what is within ``threshold`` of the least; what is unknown stays."""
+    with np.errstate(invalid="ignore"):
+        return Elimination(~(mean - np.nanmin(mean) > threshold), threshold)
+
+
+def _batches_per_policy(estimates: Estimates) -> Array:
+    batches, policies = estimates.sums.shape
+    if estimates.informed is None:
+        return np.full(policies, batches, dtype=np.float64)
+    return estimates.informed.sum(axis=0).astype(np.float64)
+
+
+def _influence(estimates: Estimates, columns: slice) -> Array:
+    """What each batch contributes to the error of each mean, an array (batches, columns)."""
+    sums = estimates.sums[:, columns]
+    mean = estimates.mean[columns]
+    steps = estimates.steps[columns]
+    contribution = sums - estimates.sizes[:, None] * mean
+    if estimates.informed is not None:
+        contribution = np.where(estimates.informed[:, columns], contribution, 0.0)
+    return np.asarray(contribution / steps)
+
+
+def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array]:
+    """Standard errors of the differences to a policy, and angles between neighbours' errors."""
+    batches, policies = estimates.sums.shape
+    base = _influence(estimates, slice(reference, reference + 1))
+    scale = _ROUNDING * float(np.abs(base).max(initial=0.0) + 1e-300)
+    error = np.empty(policies)
+    angles = []
+    previous: Array | None = None
+    for first in range(0, policies, _CHUNK):
+        columns = slice(first, first + _CHUNK)
+        difference = _influence(estimates, columns) - base
+        norm = np.sqrt((difference**2).sum(axis=0))
+        error[columns] = norm
+        # Policies that never differed from the reference add nothing to the curve.
+        moved = np.isfinite(norm) & (norm > scale)
+        unit = difference[:, moved] / norm[moved]
+        if previous is not None:
+            unit = np.concatenate([previous, unit], axis=1)
+        if unit.shape[1]:
+            chord = np.sqrt(((unit[:, 1:] - unit[:, :-1]) ** 2).sum(axis=0))
+            angles.append(2 * np.arcsin(np.minimum(chord / 2, 1.0)))
+            previous = unit[:, -1:]
+    error *= math.sqrt(batches / (batches - 1))
+    return error, np.concatenate(angles) if angles else np.empty(0)
+
+
+def _critical_value(angles: Array, freedom: float, level: float) -> float:
+    """Solve the inequality of :class:`Paired` for c; infinite where no c will do."""
+    if freedom < 1:
+        return math.inf
+
+    def excess(critical: float) -> float:
+        single = float(stdtr(freedom, -critical))
+        overlap = (1 + critical**2 / freedom) ** (-freedom / 2) / (2 * math.pi)
+        return single + float(np.minimum(single, angles * overlap).sum()) - level
+
+    return float(brentq(excess, 0.0, 1e12)) if excess(0.0) > 0 else 0.0
+
+
+#: Every rule by its name: one line for a new one.
+RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Paired, Theorem, Published)}
+
+
+def rule_named(name: str) -> type[Rule]:
+    """The rule of that name.
+
+    >>> rule_named("paired").__name__
+    'Paired'
+    """
+    if name not in RULES:
+        raise unknown("rule", name, RULES)
+    return RULES[name]

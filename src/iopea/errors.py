@@ -1,0 +1,25 @@
+"""What the library raises when it is given something it can't use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class InputError(ValueError):
+    """A value that can't be used; the message names it and what would be right."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """An error for an unknown name, with the nearest known one.
+
+    >>> str(unknown("rule", "pared", ["paired", "theorem"]))
+    "Unknown rule 'pared': did you mean 'paired'?"
+    >>> str(unknown("rule", "x", ["paired", "theorem"]))
+    "Unknown rule 'x': use one of 'paired', 'theorem'."
+    """
+    known = sorted(known)
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    if near:
+        return InputError(f"Unknown {kind} {name!r}: did you mean {near[0]!r}?")
+    return InputError(f"Unknown {kind} {name!r}: use one of {', '.join(map(repr, known))}.")

@@ -1,0 +1,75 @@
+"""Problem files: TOML with a ``[problem]`` and, for simulation, a ``[demand]`` table."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from iopea.demand import Demand, demand_from
+from iopea.errors import InputError, unknown
+from iopea.problems import PROBLEMS
+from iopea.problems.lost_sales import LostSales
+
+_TABLES = ("problem", "demand")
+
+
+def read_problem(path: str | Path) -> tuple[LostSales, Demand]:
+    """Read a problem file; every fault is a sentence that names the file and the value."""
+    source = Path(path)
+    try:
+        text = source.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"There is no file {source}: give the path of a problem file.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"Cannot read {source}: {error}.") from None
+    try:
+        return parse_problem(text, source.parent)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+
+
+def default_problem() -> tuple[LostSales, Demand]:
+    """The small inventory setting of the paper with exponential demand."""
+    return parse_problem(resources.files("iopea").joinpath("data/lost-sales.toml").read_text())
+
+
+def parse_problem(text: str, directory: Path | None = None) -> tuple[LostSales, Demand]:
+    """Parse the text of a problem file; data files are looked for in ``directory``.
+
+    >>> problem, demand = parse_problem('''
+    ... [problem]
+    ... kind = "lost-sales"
+    ... lead_time = 2
+    ... holding_cost = 1.0
+    ... lost_sales_cost = 10.0
+    ... levels = { low = 0.0, high = 7.0 }
+    ... [demand]
+    ... distribution = "poisson"
+    ... mean = 1.5
+    ... ''')
+    >>> problem.lead_time, demand.mean
+    (2, 1.5)
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"This is not TOML: {error}.") from None
+    for name in content:
+        if name not in _TABLES:
+            raise unknown("table", name, _TABLES)
+    problem = dict(_table(content, "problem"))
+    kind = problem.pop("kind", None)
+    if kind is None:
+        raise InputError(f"[problem] needs a kind, such as kind = {next(iter(PROBLEMS))!r}.")
+    if kind not in PROBLEMS:
+        raise unknown("kind of problem", str(kind), PROBLEMS)
+    return PROBLEMS[kind](**problem), demand_from(_table(content, "demand"), directory)
+
+
+def _table(content: dict[str, Any], name: str) -> dict[str, Any]:
+    table = content.get(name)
+    if not isinstance(table, dict):
+        raise InputError(f"A problem file needs a table [{name}].")
+    return table

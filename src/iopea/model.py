@@ -1,0 +1,76 @@
+"""The base of everything a user configures: frozen, checked, and plain in its refusals."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+
+from iopea.errors import InputError, unknown
+
+
+class Model(BaseModel):
+    """A frozen set of checked values that raises :class:`InputError`, one sentence each."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise _sentence(type(self), error) from None
+
+
+def _sentence(model: type[Model], error: ValidationError) -> InputError:
+    """Say the first thing that is wrong, with the value and what would be right."""
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"])
+    match first["type"]:
+        case "extra_forbidden":
+            return unknown(f"key in {model.__name__}", key, model.model_fields)
+        case "missing":
+            return InputError(f"{model.__name__} needs {key!r}, which is missing.")
+        case "value_error":
+            # A check of ours, at any depth: its sentence is complete or starts after the key.
+            text = str(first["ctx"]["error"])
+            return InputError(text if text[0].isupper() else f"{key} {text}")
+        case _:
+            return InputError(f"{key} is {first['input']!r}: {first['msg']}.")
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ValueError(f"must be a finite number, not {value!r}.")
+    return float(value)
+
+
+def _nonnegative(value: Any) -> float:
+    if (number := _number(value)) < 0:
+        raise ValueError(f"must be a finite number of at least 0, not {value!r}.")
+    return number
+
+
+def _positive(value: Any) -> float:
+    if (number := _number(value)) <= 0:
+        raise ValueError(f"must be a finite number above 0, not {value!r}.")
+    return number
+
+
+def _probability(value: Any) -> float:
+    if not 0 <= (number := _number(value)) <= 1:
+        raise ValueError(f"must lie between 0 and 1, not {value!r}.")
+    return number
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError(f"must be a whole number of at least 0, not {value!r}.")
+    return value
+
+
+Number = Annotated[float, BeforeValidator(_number)]
+NonNegative = Annotated[float, BeforeValidator(_nonnegative)]
+Positive = Annotated[float, BeforeValidator(_positive)]
+Probability = Annotated[float, BeforeValidator(_probability)]
+Count = Annotated[int, BeforeValidator(_count)]

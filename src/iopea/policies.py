@@ -1,0 +1,286 @@
+"""The policies a learner may play, and the finite nets that stand for infinitely many of them.
+
+A net of radius r has a policy within r of every policy of the class, in the largest coordinate.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from reprlib import repr as short
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from iopea.errors import InputError
+
+MOST_POINTS = 50_000_000
+MOST_SPACINGS = 1e15  # beyond it, points next to each other are the same number
+SAME_POINT = 1e-9  # as a part of an axis, or of a step: nearer points are one point
+ROUNDING = 4 * float(np.finfo(np.float64).eps)
+
+
+def default_radius(horizon: float) -> float:
+    """The radius whose error, added up over the horizon, is of the order of the regret.
+
+    >>> default_radius(10_000)
+    0.01
+    """
+    if not 1 <= horizon < math.inf:
+        raise InputError(f"A horizon must be a finite number of at least 1, not {horizon!r}.")
+    return math.pow(horizon, -0.5)
+
+
+class PolicyClass(ABC):
+    """A set of policies, each a point with ``dimension`` coordinates."""
+
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """How many numbers make one policy."""
+
+    @property
+    @abstractmethod
+    def bound(self) -> float:
+        """The largest absolute coordinate of any policy [U]."""
+
+    @property
+    @abstractmethod
+    def extent(self) -> float:
+        """The longest side of the smallest box around all policies."""
+
+    @abstractmethod
+    def net(self, radius: float) -> NDArray[np.float64]:
+        """Policies of shape (n, d), one of them within ``radius`` of any policy of the class."""
+
+    def count(self, radius: float) -> int:
+        """How many policies ``net(radius)`` has."""
+        return len(self.net(radius))
+
+
+@dataclass(frozen=True, init=False)
+class Box(PolicyClass):
+    """All policies between ``low`` and ``high``, or those a whole number of steps above ``low``.
+
+    Parameters
+    ----------
+    low, high : float or sequence of float
+        The ends of each axis, both included. A single number stands for all axes.
+    step : float or sequence of float, optional
+        Where given, the policies are ``low``, ``low + step``, ... up to ``high``, and they are
+        their own net at any radius.
+
+    Examples
+    --------
+    >>> Box(0, 1).net(0.4)[:, 0]
+    array([0. , 0.4, 0.8, 1. ])
+    >>> Box([0, 5], [1, 7], step=[1, 2]).net(0.1)
+    array([[0., 5.],
+           [0., 7.],
+           [1., 5.],
+           [1., 7.]])
+    >>> Box(0, 300).count(1e-3)
+    300001
+    """
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    step: tuple[float, ...] | None
+
+    def __init__(self, low: ArrayLike, high: ArrayLike, step: ArrayLike | None = None) -> None:
+        ends = {"low": _numbers("low", low), "high": _numbers("high", high)}
+        if step is not None:
+            ends["step"] = _numbers("step", step)
+        axes = max(len(values) for values in ends.values())
+        for name, values in ends.items():
+            if len(values) not in (1, axes):
+                raise InputError(f"{name} has {len(values)} numbers, but there are {axes} axes.")
+            object.__setattr__(self, name, values * (axes // len(values)))
+        if step is None:
+            object.__setattr__(self, "step", None)
+        for least, most in zip(self.low, self.high, strict=True):
+            if least > most:
+                raise InputError(f"low is {least}, above high, which is {most}.")
+            if math.isinf(most - least):
+                raise InputError(f"The axis from {least} to {most} is too long to measure.")
+        for each in self.step or ():
+            if each <= 0:
+                raise InputError(f"step must be above 0, not {each}.")
+
+    @property
+    def dimension(self) -> int:
+        """How many axes the box has."""
+        return len(self.low)
+
+    @property
+    def bound(self) -> float:
+        """The largest absolute coordinate [U]."""
+        return max(map(abs, self.low + self.high))
+
+    def count(self, radius: float) -> int:
+        """How many policies ``net(radius)`` has, without making it."""
+        return math.prod(self._size(axis, radius) for axis in range(self.dimension))
+
+    @property
+    def extent(self) -> float:
+        """The longest side."""
+        return max(high - low for low, high in zip(self.low, self.high, strict=True))
+
+    def net(self, radius: float) -> NDArray[np.float64]:
+        """The grid of spacing ``radius``, or of the steps; the last axis moves fastest.
+
+        Parameters
+        ----------
+        radius : float
+            Each axis has ``low``, ``low + radius``, ... and ``high``. A box with steps has no
+            use for it.
+
+        Returns
+        -------
+        array of shape (n, d)
+            More than 50 million points are refused.
+        """
+        points = self.count(radius)
+        if points > MOST_POINTS:
+            what = f"net of radius {radius}" if self.step is None else f"box of steps {self.step}"
+            raise InputError(
+                f"The {what} has {points} points, more than {MOST_POINTS}: {self._advice(radius)}."
+            )
+        axes = [self._points(axis, radius) for axis in range(self.dimension)]
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+        return grid.reshape(points, self.dimension)
+
+    def _spacing(self, axis: int, radius: float) -> float:
+        if self.step is not None:
+            return self.step[axis]
+        if isinstance(radius, bool) or not 0 < radius < math.inf:
+            raise InputError(f"A radius must be a finite number above 0, not {radius!r}.")
+        return float(radius)
+
+    def _size(self, axis: int, radius: float) -> int:
+        """How many points an axis has."""
+        low, high, spacing = self.low[axis], self.high[axis], self._spacing(axis, radius)
+        length = high - low
+        if length == 0:
+            return 1
+        if length / spacing > MOST_SPACINGS:
+            raise InputError(
+                f"A spacing of {spacing} is too small for the axis from {low} to {high}: "
+                f"use {length / MOST_POINTS:.1e} or more."
+            )
+        rounding = ROUNDING * max(abs(low), abs(high))
+        if self.step is not None:
+            return math.floor(length / spacing + SAME_POINT + rounding / spacing) + 1
+        last = math.floor(length / spacing)
+        gap = high - (low + spacing * last)
+        reached = last > 0 and gap <= max(SAME_POINT * length, rounding)
+        return last + 1 if reached else last + 2
+
+    def _points(self, axis: int, radius: float) -> NDArray[np.float64]:
+        # Each point comes from its number, so that rounding does not add up.
+        numbers = np.arange(self._size(axis, radius), dtype=np.float64)
+        points = self.low[axis] + self._spacing(axis, radius) * numbers
+        if self.step is None:
+            points[-1] = self.high[axis]
+        # A whole number of steps may miss the end by a rounding.
+        return np.minimum(points, self.high[axis])
+
+    def _advice(self, radius: float) -> str:
+        if self.step is not None:
+            return "use larger steps"
+        widest = max(high - low for low, high in zip(self.low, self.high, strict=True))
+        if self.count(widest) > MOST_POINTS:
+            return f"no radius would do for {self.dimension} axes"
+        while self.count(radius) > MOST_POINTS:
+            radius *= 1.1
+        return f"a radius of {1.1 * radius:.1e} would do"
+
+
+class Finite(PolicyClass):
+    """The given policies, which are their own net at any radius.
+
+    Parameters
+    ----------
+    points : array of shape (n,) or (n, d)
+        Finite numbers, no policy twice.
+
+    Examples
+    --------
+    >>> Finite([1, 2, 4]).net(0.1)[:, 0]
+    array([1., 2., 4.])
+    >>> Finite([[1, 2], [1, 2]])
+    Traceback (most recent call last):
+    iopea.errors.InputError: Policy (1.0, 2.0) is given twice, at positions 0 and 1.
+    """
+
+    def __init__(self, points: ArrayLike) -> None:
+        try:
+            values = np.array(points, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"Points {short(points)} are not rows of numbers.") from None
+        if values.ndim not in (1, 2) or values.size == 0:
+            raise InputError(f"Points of shape {values.shape}: use (n,) or (n, d), not empty.")
+        values = values.reshape(len(values), -1)
+        finite = np.isfinite(values).all(axis=1)
+        if not finite.all():
+            where = int(finite.argmin())
+            raise InputError(f"Policy {_point(values[where])} at position {where} is not finite.")
+        _refuse_twice(values)
+        values.flags.writeable = False
+        self._values = values
+
+    def __repr__(self) -> str:
+        return f"Finite({short(self._values.tolist())})"
+
+    @property
+    def points(self) -> NDArray[np.float64]:
+        """The policies, of shape (n, d), read-only."""
+        return self._values
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers make one policy."""
+        return int(self._values.shape[1])
+
+    @property
+    def bound(self) -> float:
+        """The largest absolute coordinate [U]."""
+        return float(np.abs(self._values).max())
+
+    @property
+    def extent(self) -> float:
+        """The largest difference in one coordinate."""
+        return float(np.ptp(self._values, axis=0).max())
+
+    def net(self, radius: float) -> NDArray[np.float64]:
+        """A copy of the policies, whatever the radius."""
+        return self._values.copy()
+
+    def count(self, radius: float) -> int:
+        """How many policies there are."""
+        return len(self._values)
+
+
+def _point(values: NDArray[np.float64]) -> str:
+    return str(tuple(values.tolist())) if values.size > 1 else str(values[0])
+
+
+def _refuse_twice(values: NDArray[np.float64]) -> None:
+    rank = np.lexsort(values.T[::-1])  # keeps the order of equal policies
+    same = np.flatnonzero((values[rank[1:]] == values[rank[:-1]]).all(axis=1))
+    if same.size:
+        first, second = rank[same[0]], rank[same[0] + 1]
+        raise InputError(
+            f"Policy {_point(values[first])} is given twice, at positions {first} and {second}."
+        )
+
+
+def _numbers(name: str, value: ArrayLike) -> tuple[float, ...]:
+    try:
+        values = np.atleast_1d(np.array(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a number or one for each axis, not {value!r}.") from None
+    if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
+        raise InputError(f"{name} must be a finite number or one for each axis, not {value!r}.")
+    return tuple(values.tolist())

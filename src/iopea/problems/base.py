@@ -1,0 +1,165 @@
+"""What the learner needs to know of a problem, and what a problem must offer.
+
+A :class:`Problem` is what a manager knows: the policy class, the information
+order, how to evaluate one policy on another's data, and the constants of the
+regret theorem. A :class:`Simulator` is the truth and never reaches a learner.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from iopea.errors import InputError
+from iopea.order import InformationOrder
+from iopea.policies import PolicyClass
+from iopea.types import Array, Estimates, Mask, Policy, Rollout, State, Trajectory
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The constants of the regret theorem (label ``thm:regret_bound``), in cost units.
+
+    Attributes
+    ----------
+    span : float. Bound on the span of the bias [H].
+    lipschitz : float. Change of the average cost per unit of policy [L_Θ].
+    bound : float. Largest policy parameter [U].
+    dimension : int. Parameters of a policy [d].
+    cost_low, cost_high : float. Range of the cost of one step.
+    alpha : float. Share of the steps that are of use to a counterfactual estimate [α].
+    settling : int. Steps until a decision shows in the cost: the lead time.
+    """
+
+    span: float
+    lipschitz: float
+    bound: float
+    dimension: int
+    cost_low: float
+    cost_high: float
+    alpha: float = 1.0
+    settling: int = 0
+
+    @property
+    def cost_range(self) -> float:
+        """Width of the range of the cost of one step."""
+        return self.cost_high - self.cost_low
+
+    @property
+    def scaled_span(self) -> float:
+        """The span H once costs are scaled to [0, 1]."""
+        return self.span / self.cost_range
+
+    def data_needed(self, delta: float) -> int:
+        """Steps from which on the order holds up to δ [T_h(δ)]; 1 for sample-path orders."""
+        return 1
+
+
+class Evaluator(ABC):
+    """Follows the real system and evaluates all candidates along its trajectory.
+
+    It is given what was observed, never the truth. One evaluator lives as long
+    as a run; eliminated policies are dropped from it with :meth:`keep`.
+    """
+
+    @abstractmethod
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed steps; return how many of them counted as data."""
+
+    @property
+    @abstractmethod
+    def at_start(self) -> bool:
+        """Whether the real system is in its initial state s_1."""
+
+    @abstractmethod
+    def estimates(self) -> Estimates:
+        """Batch sums of every remaining policy, over finished batches."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Drop the sums, not the states: a new epoch of a rule that doesn't pool."""
+
+    @abstractmethod
+    def keep(self, mask: Mask) -> None:
+        """Keep only these of the remaining policies."""
+
+    @abstractmethod
+    def state_dict(self) -> State:
+        """Everything needed to go on, as JSON values and arrays."""
+
+    @abstractmethod
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+
+
+class Problem(ABC):
+    """What is known before the first step: no demand law, no arrival rate."""
+
+    kind: ClassVar[str]
+    columns: ClassVar[tuple[str, ...]]
+
+    @property
+    @abstractmethod
+    def policy_class(self) -> PolicyClass:
+        """All policies that may be played."""
+
+    @property
+    @abstractmethod
+    def constants(self) -> Constants:
+        """The constants of the regret theorem."""
+
+    @property
+    @abstractmethod
+    def restart_policy(self) -> Policy:
+        """A policy that brings the system back to its initial state [θ_R]."""
+
+    @abstractmethod
+    def order(self, policies: Array) -> InformationOrder:
+        """The information order on these policies, an array (n, d)."""
+
+    @abstractmethod
+    def evaluator(self, policies: Array, threads: int = 1) -> Evaluator:
+        """An evaluator of these policies, an array (n, d), from the initial state on."""
+
+    @abstractmethod
+    def describe(self) -> dict[str, object]:
+        """The problem as JSON values: the ``[problem]`` table of a problem file."""
+
+    def check(self, trajectory: Trajectory) -> None:
+        """Refuse a trajectory that can't have been observed."""
+        if set(trajectory.columns) != set(self.columns):
+            raise InputError(
+                f"A trajectory of a {self.kind} problem has the columns "
+                f"{', '.join(self.columns)}, not {', '.join(trajectory.columns) or 'none'}."
+            )
+
+
+class Simulator(ABC):
+    """The truth: plays policies and knows what they cost."""
+
+    problem: Problem
+
+    @abstractmethod
+    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+        """Play a policy from the present state on; stop early at s_1 if so asked."""
+
+    @abstractmethod
+    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
+        """Batch sums of the true cost of policies, an array (n, d), on common noise."""
+
+    @abstractmethod
+    def state_dict(self) -> State:
+        """Everything needed to go on, as JSON values and arrays."""
+
+    @abstractmethod
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+
+
+def as_policies(policies: Array) -> Array:
+    """Policies as an array (n, d)."""
+    array = np.asarray(policies, dtype=np.float64)
+    return array[:, None] if array.ndim == 1 else array

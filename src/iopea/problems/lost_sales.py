@@ -1,0 +1,375 @@
+"""Lost-sales inventory with a lead time, under base-stock policies.
+
+At the start of period t an order Q_t is placed that arrives L periods later,
+the order Q_{t-L} arrives, demand D_t is met as far as the stock allows, and
+what is not met is lost and not seen. A base-stock policy orders up to its
+level θ: Q_t = (θ - I_t - Q_{t-1} - ... - Q_{t-L})^+. With L = 0 the order
+arrives at once: the newsvendor who keeps what is left over.
+
+Since lost demand is not seen, costs are learned as pseudo-costs, without the
+term p D_t that no policy can change. A higher level sees all that a lower one
+would have sold (label ``lem:base_stock_policy_orders``): the order has width 1.
+
+Hand-over. When a lower level takes over, the real stock may lie above it for
+a while. Those periods are left out for all candidates alike, and every
+candidate then goes on from the real state less what its level lies below the
+real one. Its stock stays below the real stock from then on, so that each of its
+periods is known exactly, whether demand was censored or not; and the periods
+left out are chosen before their demand is seen, so that nothing is biased. The
+same is done after a period whose stock is not what the orders explain, such as
+a short delivery.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from pydantic import Field, field_validator, model_validator
+
+from iopea.demand import Demand, DemandStream
+from iopea.errors import InputError
+from iopea.kernels import lost_sales as kernels
+from iopea.model import Count, Model, NonNegative, Positive
+from iopea.order import InformationOrder
+from iopea.policies import Box
+from iopea.problems.base import Constants, Evaluator, Problem, Simulator, as_policies
+from iopea.problems.batches import Batches
+from iopea.seeds import seed_for
+from iopea.types import Array, Estimates, Mask, PeriodCost, Policy, Rollout, State, Trajectory
+
+#: The span of the bias is at most this times max(h, p) L U (Agrawal and Jia, Lemma 2.8).
+SPAN_FACTOR = 36
+
+#: Periods of a path held in memory at a time in long evaluations.
+_PATH = 2**17
+#: Share of the largest level below which stock counts as equal.
+TOLERANCE = 1e-9
+
+
+class Levels(Model):
+    """The range of base-stock levels, in whole steps where one is given."""
+
+    low: NonNegative
+    high: NonNegative
+    step: Positive | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low > self.high:
+            raise ValueError(f"Levels need low <= high, but low is {self.low} > {self.high}.")
+        return self
+
+
+class LostSales(Model, Problem):
+    """What the manager of a lost-sales system knows.
+
+    Parameters
+    ----------
+    lead_time : int. Periods between order and arrival [L].
+    holding_cost : float. Cost per unit left over at the end of a period [h].
+    lost_sales_cost : float. Cost per unit of demand not met [p].
+    levels : Levels. The base-stock levels that may be played [Θ].
+    period_cost : callable, optional. A further cost of (stock after arrivals,
+        sales, order) per period, of any shape; it is compiled by Numba. Give
+        ``cost_bound`` with it.
+    cost_bound : float, optional. The largest absolute value of ``period_cost``.
+
+    Examples
+    --------
+    >>> shop = LostSales(lead_time=2, holding_cost=1, lost_sales_cost=10,
+    ...                  levels={"low": 0, "high": 7})
+    >>> shop.constants.span
+    5040.0
+    """
+
+    kind: ClassVar[str] = "lost-sales"
+    columns: ClassVar[tuple[str, ...]] = ("stock", "sales")
+
+    lead_time: Count
+    holding_cost: NonNegative
+    lost_sales_cost: NonNegative
+    levels: Levels
+    period_cost: PeriodCost | None = Field(default=None, exclude=True)
+    cost_bound: NonNegative | None = None
+
+    @field_validator("levels", mode="before")
+    @classmethod
+    def _levels(cls, value: Any) -> Levels:
+        if isinstance(value, Levels):
+            return value
+        if not isinstance(value, dict):
+            raise ValueError(f"must be a table such as {{ low = 0.0, high = 7.0 }}, not {value!r}.")
+        return Levels(**value)
+
+    @model_validator(mode="after")
+    def _costs(self) -> Self:
+        if (self.period_cost is None) != (self.cost_bound is None):
+            raise ValueError("Give period_cost and cost_bound together, or neither.")
+        if self.holding_cost + self.lost_sales_cost + (self.cost_bound or 0.0) == 0:
+            raise ValueError("All costs are 0, so every policy is best: give one that is not.")
+        if self.levels.high == 0:
+            raise ValueError("Levels need high > 0, but high is 0.0: nothing could be sold.")
+        return self
+
+    @property
+    def policy_class(self) -> Box:
+        """All base-stock levels in the range."""
+        return Box(self.levels.low, self.levels.high, self.levels.step)
+
+    @property
+    def constants(self) -> Constants:
+        """H = 36 max{h, p} L U and L_Θ = max{h, p}, as in ``cor:base_stock_regret``.
+
+        For a further cost no such constants are proved: its bound is added where
+        costs enter H, and since it may jump, L_Θ is infinite.
+        """
+        high = self.levels.high
+        own = self.cost_bound or 0.0
+        largest = max(self.holding_cost, self.lost_sales_cost)
+        return Constants(
+            span=SPAN_FACTOR * (largest * high + own) * max(self.lead_time, 1),
+            lipschitz=largest if self.period_cost is None else np.inf,
+            bound=high,
+            dimension=1,
+            cost_low=-self.lost_sales_cost * high - own,
+            cost_high=self.holding_cost * high + own,
+            settling=self.lead_time,
+        )
+
+    @property
+    def restart_policy(self) -> Policy:
+        """Level 0 orders nothing until the shop is empty."""
+        return (0.0,)
+
+    def order(self, policies: Array) -> InformationOrder:
+        """A higher level informs every lower one."""
+        return InformationOrder.from_key(as_policies(policies)[:, 0])
+
+    def evaluator(
+        self, policies: Array, threads: int = 1, precision: str = "float64"
+    ) -> BaseStockReplay:
+        """Replay of all levels along the observed sales."""
+        return BaseStockReplay(self, as_policies(policies)[:, 0], threads, precision)
+
+    def simulator(self, demand: Demand, seed: int = 0) -> LostSalesSimulator:
+        """The true system: this problem under that demand."""
+        return LostSalesSimulator(self, demand, seed)
+
+    def describe(self) -> dict[str, object]:
+        """The ``[problem]`` table of a problem file."""
+        return {"kind": self.kind, **self.model_dump(exclude_none=True)}
+
+    def check(self, trajectory: Trajectory) -> None:
+        """Refuse negative values and sales above the stock that was there."""
+        super().check(trajectory)
+        stock, sales = trajectory["stock"], trajectory["sales"]
+        for name, values in (("stock", stock), ("sales", sales)):
+            if values.size and values.min() < 0:
+                step = int(values.argmin())
+                raise InputError(f"{name} is {values[step]} at step {step}: it can't be negative.")
+        above = np.flatnonzero(sales > stock)
+        if above.size:
+            step = int(above[0])
+            raise InputError(
+                f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: "
+                "they can be at most that."
+            )
+
+    def combine(self, sums: Array) -> Array:
+        """Pseudo-cost from sums of stock left over, of sales and of the further cost."""
+        cost = self.holding_cost * sums[..., 0, :] - self.lost_sales_cost * sums[..., 1, :]
+        return np.asarray(cost if self.period_cost is None else cost + sums[..., 2, :])
+
+    @property
+    def sums_per_policy(self) -> int:
+        """How many sums :meth:`combine` needs."""
+        return 2 if self.period_cost is None else 3
+
+
+class BaseStockReplay(Evaluator):
+    """Counterfactual replay of base-stock levels along the sales of a higher one."""
+
+    def __init__(
+        self, problem: LostSales, levels: Array, threads: int = 1, precision: str = "float64"
+    ) -> None:
+        self._problem = problem
+        self._threads = threads
+        self._tolerance = TOLERANCE * problem.levels.high
+        # The real system.
+        self._on_hand = 0.0
+        self._pipeline = np.zeros(problem.lead_time)
+        self._played = -1.0
+        self._settled = False
+        # The candidates.
+        self._levels = np.array(levels, dtype=np.float64)
+        self._stock = np.zeros(levels.size, dtype=precision)
+        self._ring = np.zeros((problem.lead_time + 1, levels.size), dtype=precision)
+        self._head = 0
+        self._batches = Batches(levels.size, problem.sums_per_policy, precision)
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed periods; those of a hand-over don't count."""
+        level = trajectory.policy[0]
+        stock, sales = trajectory["stock"], trajectory["sales"]
+        if level != self._played:
+            self._played = level
+            self._settled = False
+        counted = first = 0
+        while first < stock.size:
+            was_settled = self._settled
+            taken, self._on_hand, self._settled = kernels.follow(
+                level, was_settled, self._on_hand, self._pipeline,
+                stock[first:], sales[first:], self._tolerance,
+            )  # fmt: skip
+            if was_settled and evaluate:
+                known = taken if self._settled else taken - 1
+                self._replay(sales[first : first + known])
+                counted += known
+            elif self._settled and evaluate:
+                self._resume(level)
+            first += taken
+        self._settled &= evaluate
+        return counted
+
+    def _resume(self, level: float) -> None:
+        """Put every candidate in the real state, less what its level lies below the real one."""
+        cut = np.maximum(level - self._levels, 0.0)
+        state = [np.full(cut.size, held) for held in (self._on_hand, *self._pipeline)]
+        for held in reversed(state):
+            less = np.minimum(held, cut)
+            held -= less
+            cut -= less
+        next_order = np.maximum(self._levels - np.sum(state, axis=0), 0.0)
+        self._stock[:] = state[0]
+        self._ring[:] = [*state[1:], next_order]
+        self._head = 0
+
+    def _replay(self, sales: Array) -> None:
+        """Advance all candidates over periods that are known exactly for each of them."""
+        batches = self._batches
+        first = 0
+        while first < sales.size:
+            part = sales[first : first + batches.room]
+            filled = kernels.replay(
+                part, self._stock, self._ring, self._head, batches.running,
+                batches.filled, batches.size, self._problem.period_cost, self._threads,
+            )  # fmt: skip
+            self._head = (self._head + part.size) % len(self._ring)
+            batches.add(part.size, self._problem.combine(filled))
+            first += part.size
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the real shop is empty, with nothing on order."""
+        return self._on_hand == 0 and not self._pipeline.any()
+
+    def estimates(self) -> Estimates:
+        """Pseudo-costs by batch, the one in progress included."""
+        batches = self._batches
+        sizes = np.full(len(batches.costs), float(batches.size))
+        if not batches.filled:
+            return Estimates(batches.costs, sizes)
+        last = self._problem.combine(batches.running)
+        return Estimates(np.vstack([batches.costs, last]), np.append(sizes, batches.filled))
+
+    def forget(self) -> None:
+        """Start counting anew, from the present states."""
+        self._batches.clear()
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these levels."""
+        self._levels = self._levels[mask]
+        self._stock = self._stock[mask]
+        self._ring = np.compress(mask, self._ring, axis=1)
+        self._batches.keep(mask)
+
+    def state_dict(self) -> State:
+        """Real state, candidates' states and batches."""
+        return {
+            "on_hand": self._on_hand,
+            "pipeline": self._pipeline.copy(),
+            "played": self._played,
+            "settled": self._settled,
+            "levels": self._levels.copy(),
+            "stock": self._stock.copy(),
+            "ring": self._ring.copy(),
+            "head": self._head,
+            "batches": self._batches.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._on_hand, self._played = float(state["on_hand"]), float(state["played"])
+        self._settled, self._head = bool(state["settled"]), int(state["head"])
+        self._pipeline = np.array(state["pipeline"])
+        self._levels = np.array(state["levels"])
+        self._stock = np.array(state["stock"])
+        self._ring = np.array(state["ring"])
+        self._batches.load_state_dict(state["batches"])
+
+
+class LostSalesSimulator(Simulator):
+    """The true system: it knows the demand law and the demand that was lost."""
+
+    def __init__(self, problem: LostSales, demand: Demand, seed: int = 0) -> None:
+        self.problem: LostSales = problem
+        self.demand = demand
+        self._stream: DemandStream = demand.stream(seed_for("demand", seed))
+        self._on_hand = 0.0
+        self._pipeline = np.zeros(problem.lead_time)
+
+    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+        """Play a level from the present state on; stop early once the shop is empty, if asked."""
+        before = self._stream.state_dict() if until_start else None
+        demand = self._stream.draw(steps)
+        played, self._on_hand, stock, sales, left, own = kernels.roll_out(
+            policy[0], demand, self._on_hand, self._pipeline, until_start,
+            self.problem.period_cost,
+        )  # fmt: skip
+        if before is not None and played < steps:
+            # Demand that was drawn but not met belongs to the steps to come.
+            self._stream.load_state_dict(before)
+            self._stream.draw(played)
+        lost = demand[:played] - sales
+        costs = self.problem.holding_cost * left + self.problem.lost_sales_cost * lost + own
+        return Rollout(Trajectory(policy, stock=stock, sales=sales), costs)
+
+    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
+        """Batch sums of the true cost of levels on one path of demand, from an empty shop."""
+        problem = self.problem
+        levels = as_policies(policies)[:, 0]
+        size = -(-steps // batches)
+        stock = np.zeros(levels.size)
+        ring = np.zeros((problem.lead_time + 1, levels.size))
+        ring[-1] = levels
+        running = np.zeros((problem.sums_per_policy, levels.size))
+        stream = self.demand.stream(seed_for("evaluation", seed))
+        rows, filled, head, lost = [], 0, 0, np.zeros(batches)
+        for row in range(batches):
+            remaining = size
+            while remaining:
+                demand = stream.draw(min(remaining, _PATH))
+                done = kernels.replay(
+                    demand, stock, ring, head, running, filled, size, problem.period_cost
+                )
+                head = (head + demand.size) % len(ring)
+                filled = (filled + demand.size) % size
+                remaining -= demand.size
+                lost[row] += problem.lost_sales_cost * demand.sum()
+                rows.extend(problem.combine(done))
+        return Estimates(np.array(rows) + lost[:, None], np.full(batches, float(size)))
+
+    def state_dict(self) -> State:
+        """Stock, pipeline and the demand stream."""
+        return {
+            "on_hand": self._on_hand,
+            "pipeline": self._pipeline.copy(),
+            "stream": self._stream.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._on_hand = float(state["on_hand"])
+        self._pipeline = np.array(state["pipeline"])
+        self._stream.load_state_dict(state["stream"])

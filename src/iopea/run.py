@@ -1,0 +1,155 @@
+"""The loop over time: a learner asks, a simulator plays, the learner is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from iopea.bounds import regret
+from iopea.errors import InputError
+from iopea.learners.base import Learner
+from iopea.problems.base import Simulator, as_policies
+from iopea.types import Array, Policy, RunResult
+
+Key = TypeVar("Key")
+Result = TypeVar("Result")
+
+#: Called after each play with the learner and the steps taken so far.
+Watcher = Callable[[Learner, int], None]
+
+#: Steps and batches of the path on which policies are compared.
+EVALUATION_STEPS = 8_000_000
+EVALUATION_BATCHES = 64
+#: Steps of the first, coarse search for the best policy.
+_SEARCH_STEPS = 400_000
+#: Points per parameter of the fine net of that search, and how much coarser the first one is.
+_FINE_POINTS = 4096
+_COARSER = 8
+#: Coarse points around which the fine net is searched.
+_PROMISING = 9
+
+
+def run(
+    learner: Learner, simulator: Simulator, steps: int, watch: Watcher | None = None
+) -> RunResult:
+    """Let a learner play for exactly so many steps.
+
+    Two runs in a row with the same learner and simulator do the same, bit for
+    bit, as one run of both lengths together.
+
+    Examples
+    --------
+    >>> from iopea import IOPEA, LostSales
+    >>> from iopea.demand import Poisson
+    >>> shop = LostSales(lead_time=1, holding_cost=1, lost_sales_cost=9,
+    ...                  levels={"low": 0, "high": 20, "step": 1})
+    >>> result = run(IOPEA(shop), shop.simulator(Poisson(mean=3), seed=1), 5000)
+    >>> len(result.costs), result.recommendation
+    (5000, (9.0,))
+    """
+    if steps != int(steps) or steps < 1:
+        raise InputError(f"The horizon must be a whole number of at least 1, not {steps!r}.")
+    costs = np.empty(steps)
+    done = 0
+    while done < steps:
+        play = learner.ask()
+        rollout = simulator.play(play.policy, min(play.steps, steps - done), play.until_start)
+        learner.tell(rollout.trajectory)
+        costs[done : done + rollout.costs.size] = rollout.costs
+        done += rollout.costs.size
+        if watch is not None:
+            watch(learner, done)
+    return RunResult(
+        costs=costs,
+        recommendation=learner.recommend(),
+        stop=learner.stop,
+        survivors=learner.survivors,
+        records=learner.records,
+    )
+
+
+def run_all(task: Callable[[Key], Result], keys: Iterable[Key], workers: int = 1) -> list[Result]:
+    """Do a task for each key, in order, on so many threads; the results don't depend on them."""
+    if workers < 1:
+        raise InputError(f"workers must be at least 1, not {workers!r}.")
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(task, keys))
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Average true costs of policies on one common path of noise.
+
+    Attributes
+    ----------
+    policies : array (n, d).
+    cost : array (n,). Average cost per step.
+    standard_error : array (n,). Of each average, by batch means.
+    """
+
+    policies: Array
+    cost: Array
+    standard_error: Array
+
+
+def evaluate(
+    simulator: Simulator, policies: Array, steps: int = EVALUATION_STEPS, seed: int = 0
+) -> Evaluation:
+    """Average costs by one long simulation on common random numbers."""
+    points = as_policies(policies)
+    estimates = simulator.costs(points, steps, EVALUATION_BATCHES, seed)
+    per_batch = estimates.sums / estimates.sizes[:, None]
+    error = per_batch.std(axis=0, ddof=1) / np.sqrt(len(per_batch))
+    return Evaluation(points, per_batch.mean(axis=0), error)
+
+
+@dataclass(frozen=True)
+class BestInClass:
+    """The best policy of the class by simulation, with the error of its cost [θ*, g*]."""
+
+    policy: Policy
+    cost: float
+    standard_error: float
+    steps: int
+    seed: int
+
+    def relative_gaps(self, simulator: Simulator, policies: list[Policy]) -> Array:
+        """How much dearer policies are, as a share of g*, on the very same path."""
+        costs = evaluate(simulator, np.array(policies), self.steps, self.seed).cost
+        return np.asarray(costs / self.cost - 1)
+
+
+def best_in_class(
+    simulator: Simulator, steps: int = EVALUATION_STEPS, seed: int = 0
+) -> BestInClass:
+    """Find the best policy of the class with full knowledge of the system.
+
+    A coarse net is searched on a short path, then a fine net around the best
+    coarse points on a long one.
+    """
+    policies = simulator.problem.policy_class
+    radius = policies.extent / _FINE_POINTS or 1.0
+    coarse = policies.net(_COARSER * radius)
+    fine = policies.net(radius)
+    first = evaluate(simulator, coarse, min(steps, _SEARCH_STEPS), seed)
+    promising = coarse[np.argsort(first.cost, kind="stable")[:_PROMISING]]
+    distance = np.abs(fine[:, None, :] - promising[None, :, :]).max(axis=2).min(axis=1)
+    near = fine[distance <= _COARSER * radius]
+    second = evaluate(simulator, near, steps, seed)
+    best = int(second.cost.argmin())
+    return BestInClass(
+        policy=tuple(map(float, near[best])),
+        cost=float(second.cost[best]),
+        standard_error=float(second.standard_error[best]),
+        steps=steps,
+        seed=seed,
+    )
+
+
+def relative_regret(result: RunResult, best: BestInClass) -> float:
+    """Regret as a share of T g*."""
+    return regret(result.costs, best.cost) / (result.costs.size * best.cost)

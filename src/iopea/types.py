@@ -1,0 +1,173 @@
+"""The small frozen things that travel between learner, problem, simulator and report."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from iopea.errors import InputError
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Indices = NDArray[np.intp]
+Policy = tuple[float, ...]
+
+#: A cost of (stock after arrivals, sales, order) for one period.
+PeriodCost = Callable[[float, float, float], float]
+
+#: What a learner, a simulator or a stream saves: JSON values and arrays, nested.
+State = dict[str, Any]
+
+
+class Trajectory:
+    """What could have been written down while one policy was played.
+
+    Parameters
+    ----------
+    policy : float or sequence of floats. The policy that was played.
+    **columns : array-like. One value per step and column; which columns are
+        needed is for the problem to say.
+
+    Examples
+    --------
+    >>> path = Trajectory(3.1, stock=[3.1, 2.0], sales=[1.1, 2.0])
+    >>> len(path), path.policy
+    (2, (3.1,))
+    """
+
+    __slots__ = ("columns", "policy")
+
+    def __init__(self, policy: ArrayLike, **columns: ArrayLike) -> None:
+        self.policy: Policy = tuple(float(x) for x in np.atleast_1d(policy))
+        self.columns: dict[str, Array] = {
+            name: _column(name, values) for name, values in columns.items()
+        }
+        lengths = {name: values.size for name, values in self.columns.items()}
+        if len(set(lengths.values())) > 1:
+            raise InputError(f"The columns of a trajectory differ in length: {lengths}.")
+
+    def __len__(self) -> int:
+        return next((values.size for values in self.columns.values()), 0)
+
+    def __getitem__(self, name: str) -> Array:
+        return self.columns[name]
+
+
+def _column(name: str, values: ArrayLike) -> Array:
+    try:
+        column = np.array(values, dtype=np.float64, ndmin=1)
+    except (TypeError, ValueError):
+        raise InputError(f"Column {name!r} of a trajectory holds something not a number.") from None
+    if column.ndim != 1:
+        raise InputError(f"Column {name!r} of a trajectory has {column.ndim} dimensions, not 1.")
+    if not np.isfinite(column).all():
+        step = int(np.flatnonzero(~np.isfinite(column))[0])
+        raise InputError(f"{name} is {column[step]} at step {step}: give a finite number.")
+    column.flags.writeable = False
+    return column
+
+
+@dataclass(frozen=True)
+class Play:
+    """What a learner asks for: this policy, for at most so many steps.
+
+    With ``until_start`` the play may end earlier, as soon as the system is back
+    in its initial state.
+    """
+
+    policy: Policy
+    steps: int
+    epoch: int
+    until_start: bool = False
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A trajectory with the true costs, which only the runner sees."""
+
+    trajectory: Trajectory
+    costs: Array
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """Counterfactual costs of the surviving policies, as sums over batches of steps.
+
+    Attributes
+    ----------
+    sums : array (batches, n). Cost of each policy, summed over each batch.
+    sizes : array (batches,). Steps in each batch.
+    informed : bool array (batches, n) or None. Which batches tell something of
+        which policy; None where all batches tell of all policies.
+    """
+
+    sums: Array
+    sizes: Array
+    informed: Mask | None = None
+
+    @cached_property
+    def steps(self) -> Array:
+        """Steps that tell of each policy."""
+        if self.informed is None:
+            return np.full(self.sums.shape[1], self.sizes.sum(), dtype=np.float64)
+        return np.asarray(self.sizes @ self.informed, dtype=np.float64)
+
+    @cached_property
+    def mean(self) -> Array:
+        """Average cost of each policy; NaN where the data says nothing."""
+        total = self.sums.sum(axis=0)
+        steps = self.steps
+        return np.divide(total, steps, out=np.full_like(total, np.nan), where=steps > 0)
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """What an epoch left behind."""
+
+    epoch: int
+    steps: int
+    survivors: int
+    lowest: Policy
+    highest: Policy
+    best: Policy
+    threshold: float
+
+
+class Stop(enum.Enum):
+    """How a run ended, with advice."""
+
+    SINGLE = "One policy is left: more steps will not change the recommendation."
+    UNDECIDED = (
+        "Several policies may still be best: the recommendation is the best estimate "
+        "among them, and more steps would narrow the range."
+    )
+    NOTHING_ELIMINATED = (
+        "No policy has been eliminated yet: run longer, or use a sharper rule such as 'paired'."
+    )
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run: the true cost of every step and what was learned."""
+
+    costs: Array
+    recommendation: Policy
+    stop: Stop
+    survivors: int
+    records: tuple[EpochRecord, ...] = field(default=())
+
+    @property
+    def average_cost(self) -> float:
+        """Mean true cost per step over the whole run."""
+        return float(self.costs.mean())
+
+    @property
+    def epochs(self) -> int:
+        """Epochs that were finished."""
+        return len(self.records)
