@@ -156,7 +156,7 @@ class Theorem(Rule):
 def theorem_epoch_length(setting: Setting, horizon: int, epoch: int) -> int:
     """N_k = 4^k T_h(δ) log(T) / α, rounded up."""
     base = setting.data_needed * math.log(max(horizon, 3)) / setting.alpha
-    return math.ceil(4**epoch * base)
+    return math.ceil(base * 4.0**epoch)
 
 
 def theorem_epochs(setting: Setting, horizon: int) -> int:
@@ -197,33 +197,44 @@ class Published(Rule):
 class Paired(Rule):
     """Studentised differences on common paths; no horizon needed.
 
-    Epoch k is tested at level δ_k = 6δ/(π²k²), so all epochs together stay
-    below δ. Within a test the critical value c solves
+    Epoch k is tested at level δ_k = 5δ/((k+4)(k+5)); over all epochs these add
+    up to δ. Within a test the critical value c solves
 
         P(t_ν > c) + Σ_edges min{P(t_ν > c), a/(2π) (1 + c²/ν)^(-ν/2)} = δ_k
 
     where a is the angle between the batch differences of neighbouring policies
     and ν + 1 the number of batches: the improved Bonferroni inequality of
     Hunter and Worsley along the net, each overlap bounded as in Naiman's tube
-    inequality. Neighbouring policies are almost the same random variable, so c
-    is near the critical value of two comparisons, whatever the size of the net.
-    Policies that no batch has told apart yet are kept back by a second term,
-    L_Θ |θ - θ'| log(1/δ_k) / N: an event of probability log(1/δ_k)/N may have
-    stayed unseen for N steps.
+    inequality. It is exact for Gaussian batch sums. Neighbouring policies are
+    almost the same random variable, so c is near the critical value of two
+    comparisons, whatever the size of the net.
+
+    A policy is dropped when it is worse than the best by c standard errors and
+    by L_Θ |θ - θ'| log(1/δ_k)/N: an event of probability log(1/δ_k)/N may have
+    stayed unseen for N steps, and then no standard error shows it.
     """
 
     name = "paired"
     pooled = True
-    #: Length of the first epoch; every epoch doubles the data.
+    #: Useful steps of the first epoch, and the factor by which every epoch multiplies the data.
     FIRST = 64
+    GROWTH = 1.5
+    #: The larger, the more evenly δ is spread over the epochs.
+    SPREAD = 5
 
     def epoch_length(self, epoch: int) -> int:
-        """64 steps, then as many as there were before."""
-        return int(self.FIRST * 2 ** max(epoch - 2, 0))
+        """64 steps, then half as many as there were before."""
+        return self._data(epoch) - (self._data(epoch - 1) if epoch > 1 else 0)
+
+    def _data(self, epoch: int) -> int:
+        """Useful steps up to the end of an epoch."""
+        return int(self.FIRST * self.GROWTH ** (epoch - 1))
 
     def level(self, epoch: int) -> float:
-        """δ_k = 6δ/(π²k²)."""
-        return 6 * self.setting.delta / (math.pi * epoch) ** 2
+        """δ_k = mδ/((k+m-1)(k+m)) with m = 5, which sums to δ."""
+        return (
+            self.SPREAD * self.setting.delta / ((epoch + self.SPREAD - 1) * (epoch + self.SPREAD))
+        )
 
     def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
         """Drop what is worse than the best estimate by more than chance allows."""
@@ -234,18 +245,19 @@ class Paired(Rule):
         best = int(np.nanargmin(mean))
         freedom = _batches_per_policy(estimates)[known].min() - 1
         level = self.level(epoch)
-        # The reference of a survivor's test is that survivor itself: the curve of
-        # differences is measured from both ends of the net too, and the longest counts.
         error, angles = _studentise(estimates, best)
         critical = _critical_value(angles, freedom, level)
+        # What must survive is the truly best policy, whose own differences may turn more
+        # than those of the estimated one: both ends of the net are tried as well.
         for reference in {0, mean.size - 1} - {best}:
             _, angles = _studentise(estimates, reference)
             critical = max(critical, _critical_value(angles, freedom, level))
         distance = np.abs(policies - policies[best]).max(axis=1)
-        effect = np.minimum(self.setting.lipschitz * distance, self.setting.cost_range)
         with np.errstate(divide="ignore", invalid="ignore"):
+            effect = np.fmin(self.setting.lipschitz * distance, self.setting.cost_range)
             unseen = effect * math.log(1 / level) / estimates.steps
-            worse = mean - mean[best] > critical * error + unseen
+            worse = mean - mean[best] > np.maximum(critical * error, unseen)
+        worse[best] = False
         return Elimination(~(worse & known), critical)
 
 
@@ -259,7 +271,7 @@ def _batches_per_policy(estimates: Estimates) -> Array:
     batches, policies = estimates.sums.shape
     if estimates.informed is None:
         return np.full(policies, batches, dtype=np.float64)
-    return estimates.informed.sum(axis=0).astype(np.float64)
+    return np.asarray(estimates.informed.sum(axis=0), dtype=np.float64)
 
 
 def _influence(estimates: Estimates, columns: slice) -> Array:

@@ -121,9 +121,10 @@ class Estimates:
     @cached_property
     def mean(self) -> Array:
         """Average cost of each policy; NaN where the data says nothing."""
-        total = self.sums.sum(axis=0)
-        steps = self.steps
-        return np.divide(total, steps, out=np.full_like(total, np.nan), where=steps > 0)
+        total: Array = self.sums.sum(axis=0)
+        mean = np.full_like(total, np.nan)
+        np.divide(total, self.steps, out=mean, where=self.steps > 0)
+        return mean
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ than the best by more than the rule allows are dropped.
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -209,11 +209,16 @@ class IOPEA(Learner):
         self._queue = [int(i) for i in state["queue"]]
         self._remaining = int(state["remaining"])
         self._returning = bool(state["returning"])
-        self._records = [
-            EpochRecord(**{k: tuple(v) if isinstance(v, list) else v for k, v in record.items()})
-            for record in state["records"]
-        ]
+        self._records = [_record(record) for record in state["records"]]
         self._evaluator.load_state_dict(state["evaluator"])
+
+
+def _record(saved: dict[str, Any]) -> EpochRecord:
+    """A record from its saved form, in which tuples have become lists."""
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()
+    }
+    return EpochRecord(**values)
 
 
 def _net(problem: Problem, rule: type[Rule], horizon: int | None, radius: float | None) -> Array:

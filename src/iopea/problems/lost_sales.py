@@ -345,7 +345,8 @@ class LostSalesSimulator(Simulator):
         ring[-1] = levels
         running = np.zeros((problem.sums_per_policy, levels.size))
         stream = self.demand.stream(seed_for("evaluation", seed))
-        rows, filled, head, lost = [], 0, 0, np.zeros(batches)
+        rows: list[Array] = []
+        filled, head, lost = 0, 0, np.zeros(batches)
         for row in range(batches):
             remaining = size
             while remaining:
