@@ -16,6 +16,7 @@ from iopea.bounds import (
     regret_bound,
 )
 from iopea.confidence import RULES
+from iopea.envs import register
 from iopea.errors import InputError
 from iopea.learners.iopea import IOPEA
 from iopea.order import InformationOrder
@@ -26,6 +27,8 @@ from iopea.storage import load_state, save_state
 from iopea.types import Estimates, Play, RunResult, Stop, Trajectory
 
 __version__ = "0.1.0"
+
+register()  # gymnasium.make("iopea/LostSales-v0") works once iopea is imported
 
 __all__ = [
     "IOPEA",

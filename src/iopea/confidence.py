@@ -29,7 +29,7 @@ from scipy.optimize import brentq
 from scipy.special import stdtr
 
 from iopea.errors import InputError, unknown
-from iopea.types import Array, Estimates, Mask
+from iopea.types import Array, Estimates, Mask, Stop
 
 #: Columns studentised at a time, so that no temporary outgrows the cache by much.
 _CHUNK = 4096
@@ -96,6 +96,10 @@ class Rule(ABC):
     def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
         """Judge the surviving policies, an array (n, d), at the end of an epoch."""
 
+    def outlook(self, spread: float, log_count: Callable[[int], float]) -> str:
+        """What to say when nothing was eliminated, the estimates differing by ``spread``."""
+        return Stop.NOTHING_ELIMINATED.value
+
 
 class Theorem(Rule):
     """The constants under which the regret theorem is proved; they need the horizon."""
@@ -126,6 +130,19 @@ class Theorem(Rule):
         """Keep every policy within 2β_k of the best."""
         threshold = 2 * self.half_width(epoch) * self.setting.cost_range
         return _within(estimates.mean, threshold)
+
+    def outlook(self, spread: float, log_count: Callable[[int], float]) -> str:
+        """That nothing was eliminated, and from which horizon on something would be."""
+        horizon = self.first_elimination(spread, log_count)
+        when = (
+            "at no horizon up to 10^18"
+            if horizon is None
+            else f"only from a horizon of about T = {horizon:.2g} on"
+        )
+        return (
+            f"Nothing was eliminated in {self.horizon} steps: with the constants of the theorem, "
+            f"policies whose costs differ by {spread:.3g} are told apart {when}."
+        )
 
     def first_elimination(self, spread: float, log_count: Callable[[int], float]) -> int | None:
         """The least horizon at which a policy ``spread`` above the best could be dropped.

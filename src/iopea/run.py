@@ -67,6 +67,7 @@ def run(
         costs=costs,
         recommendation=learner.recommend(),
         stop=learner.stop,
+        outlook=learner.outlook,
         survivors=learner.survivors,
         records=learner.records,
     )
@@ -76,8 +77,12 @@ def run_all(task: Callable[[Key], Result], keys: Iterable[Key], workers: int = 1
     """Do a task for each key, in order, on so many threads; the results don't depend on them."""
     if workers < 1:
         raise InputError(f"workers must be at least 1, not {workers!r}.")
-    with ThreadPoolExecutor(workers) as pool:
+    pool = ThreadPoolExecutor(workers)
+    try:
         return list(pool.map(task, keys))
+    finally:
+        # After an error or an interrupt, what has not begun is not begun.
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(frozen=True)

@@ -160,6 +160,7 @@ class RunResult:
     costs: Array
     recommendation: Policy
     stop: Stop
+    outlook: str
     survivors: int
     records: tuple[EpochRecord, ...] = field(default=())
 

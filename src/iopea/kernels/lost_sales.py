@@ -6,9 +6,9 @@ inventory position has reached the level, every order equals the sales of the
 period before, so a period reads and writes one slot of the ring. ``head`` is
 the slot of the order that arrives in the coming period.
 
-Costs are kept as running sums of stock left over, of sales and of the user's
-own cost, each added period by period. No product is formed inside the loop,
-so the bits do not depend on how a path is cut into calls.
+Costs are added to a running sum period by period, in the same order and with
+the same roundings however a path is cut into calls, so the bits don't depend on
+that. Products are fused with sums where the processor can.
 """
 
 from __future__ import annotations
@@ -25,6 +25,12 @@ from iopea.types import Array, PeriodCost
 
 #: Policies advanced together, so that their states stay in the first-level cache.
 BLOCK = 512
+#: Unused columns of the working copy: rows a power of two apart would share cache sets.
+_PADDING = 8
+#: Let products be fused with sums, and no other liberty.
+_FUSE = {"contract"}
+#: Share of the level below which a difference is rounding, not an order.
+_NOT_AN_ORDER = 1e-12
 #: Policy-periods below which starting threads costs more than it saves.
 _WORTH_A_THREAD = 2**20
 
@@ -43,88 +49,93 @@ def own_cost(stock, sales, order):  # type: ignore[no-untyped-def]
     return 0.0 * stock
 
 
+@njit(cache=True, inline="always")
+def pseudo_cost(total, left, sales, holding, price):  # type: ignore[no-untyped-def]
+    """Add the pseudo-cost h (stock left over) - p (sales) of a period to a running sum."""
+    return (total + left * holding) - sales * price
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
-def _one_period(on_hand, left_sum, sales_sum, ring0, demand0):  # type: ignore[no-untyped-def]
+def _copy_row(target, source, to, start, width):  # type: ignore[no-untyped-def]
+    for j in range(width):
+        target[to + j] = source[start + j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FUSE)
+def _one_period(on_hand, cost, ring0, demand0, holding, price):  # type: ignore[no-untyped-def]
     for j in range(on_hand.shape[0]):
         left, sales = serve(on_hand[j], ring0[j], demand0)
         on_hand[j] = left
         ring0[j] = sales
-        left_sum[j] += left
-        sales_sum[j] += sales
+        cost[j] = pseudo_cost(cost[j], left, sales, holding, price)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FUSE)
 def _three_periods(  # type: ignore[no-untyped-def]
-    on_hand, left_sum, sales_sum, ring0, ring1, ring2, demand0, demand1, demand2
+    on_hand, cost, ring0, ring1, ring2, demand0, demand1, demand2, holding, price
 ):
-    # Three periods at a time keep stock and sums in registers: 1.7 times faster.
+    # Three periods at a time keep stock and cost in registers.
     for j in range(on_hand.shape[0]):
-        left_total = left_sum[j]
-        sales_total = sales_sum[j]
+        total = cost[j]
         left, sales = serve(on_hand[j], ring0[j], demand0)
         ring0[j] = sales
-        left_total += left
-        sales_total += sales
+        total = pseudo_cost(total, left, sales, holding, price)
         left, sales = serve(left, ring1[j], demand1)
         ring1[j] = sales
-        left_total += left
-        sales_total += sales
+        total = pseudo_cost(total, left, sales, holding, price)
         left, sales = serve(left, ring2[j], demand2)
         ring2[j] = sales
-        left_total += left
-        sales_total += sales
+        total = pseudo_cost(total, left, sales, holding, price)
         on_hand[j] = left
-        left_sum[j] = left_total
-        sales_sum[j] = sales_total
+        cost[j] = total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _replay_linear(  # type: ignore[no-untyped-def]
-    demand, on_hand, ring, head, sums, filled, size, batches, start, stop
+    demand, on_hand, ring, head, holding, price, running, filled, size, batches, start, stop
 ):
     slots = ring.shape[0]
     periods = demand.shape[0]
+    # A block is worked on in a small aligned copy whose rows don't share cache sets.
+    copy = np.empty((slots + 2, BLOCK + _PADDING), ring.dtype)
     for first in range(start, stop, BLOCK):
-        last = min(first + BLOCK, stop)
-        stock_block = on_hand[first:last]
-        left_block = sums[0, first:last]
-        sales_block = sums[1, first:last]
+        width = min(BLOCK, stop - first)
+        _copy_row(copy[0], on_hand, 0, first, width)
+        _copy_row(copy[1], running, 0, first, width)
+        for slot in range(slots):
+            _copy_row(copy[2 + slot], ring[slot], 0, first, width)
+        stock_block, cost_block = copy[0, :width], copy[1, :width]
         slot, count, row, t = head, filled, 0, 0
         while t < periods:
+            ring0 = copy[2 + slot, :width]
             if slots >= 3 and t + 3 <= periods and count + 3 <= size:
-                slot1 = (slot + 1) % slots
-                slot2 = (slot + 2) % slots
+                ring1 = copy[2 + (slot + 1) % slots, :width]
+                ring2 = copy[2 + (slot + 2) % slots, :width]
                 _three_periods(
-                    stock_block,
-                    left_block,
-                    sales_block,
-                    ring[slot, first:last],
-                    ring[slot1, first:last],
-                    ring[slot2, first:last],
-                    demand[t],
-                    demand[t + 1],
-                    demand[t + 2],
-                )
+                    stock_block, cost_block, ring0, ring1, ring2,
+                    demand[t], demand[t + 1], demand[t + 2], holding, price,
+                )  # fmt: skip
                 done = 3
             else:
-                _one_period(stock_block, left_block, sales_block, ring[slot, first:last], demand[t])
+                _one_period(stock_block, cost_block, ring0, demand[t], holding, price)
                 done = 1
             slot = (slot + done) % slots
             t += done
             count += done
             if count == size:
-                for j in range(first, last):
-                    batches[row, 0, j] = sums[0, j]
-                    batches[row, 1, j] = sums[1, j]
-                    sums[0, j] = 0.0
-                    sums[1, j] = 0.0
+                _copy_row(batches[row], copy[1], first, 0, width)
+                cost_block[:] = 0.0
                 row += 1
                 count = 0
+        _copy_row(on_hand, copy[0], first, 0, width)
+        _copy_row(running, copy[1], first, 0, width)
+        for slot in range(slots):
+            _copy_row(ring[slot], copy[2 + slot], first, 0, width)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FUSE)
 def _replay_with_own_cost(  # type: ignore[no-untyped-def]
-    demand, on_hand, ring, head, sums, filled, size, batches, start, stop
+    demand, on_hand, ring, head, holding, price, running, filled, size, batches, start, stop
 ):
     slots = ring.shape[0]
     for first in range(start, stop, BLOCK):
@@ -137,18 +148,23 @@ def _replay_with_own_cost(  # type: ignore[no-untyped-def]
                 left, sales = serve(on_hand[j], ring[slot, j], demand[t])
                 on_hand[j] = left
                 ring[slot, j] = sales
-                sums[0, j] += left
-                sums[1, j] += sales
-                sums[2, j] += own_cost(left + sales, sales, order)
+                running[j] = pseudo_cost(running[j], left, sales, holding, price)
+                running[j] += own_cost(left + sales, sales, order)
             slot = (slot + 1) % slots
             count += 1
             if count == size:
                 for j in range(first, last):
-                    for kind in range(3):
-                        batches[row, kind, j] = sums[kind, j]
-                        sums[kind, j] = 0.0
+                    batches[row, j] = running[j]
+                    running[j] = 0.0
                 row += 1
                 count = 0
+
+
+@njit(cache=True, inline="always")
+def _order_up_to(level, position):  # type: ignore[no-untyped-def]
+    order = level - position
+    # A remainder of rounding is not an order: a cost per order would be charged for it.
+    return order if order > _NOT_AN_ORDER * level else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -161,7 +177,7 @@ def _roll_out(level, demand, on_hand, pipeline, stop_when_empty, stock, sales, l
             outstanding += pipeline[i]
         if stop_when_empty and on_hand + outstanding <= 0.0:
             return t, on_hand
-        order = max(level - (on_hand + outstanding), 0.0)
+        order = _order_up_to(level, on_hand + outstanding)
         if lead_time == 0:
             arriving = order
         else:
@@ -183,7 +199,7 @@ def _compiled_with(kernel: Any, cost: PeriodCost) -> Any:
     scalar = cost if hasattr(cost, "py_func") else njit(cost)
     names = {**source.__globals__, "own_cost": scalar}
     rebound = FunctionType(source.__code__, names, source.__name__)
-    return njit(nogil=True, error_model="numpy")(rebound)
+    return njit(nogil=True, error_model="numpy", fastmath=_FUSE)(rebound)
 
 
 def replay(
@@ -191,10 +207,11 @@ def replay(
     on_hand: Array,
     ring: Array,
     head: int,
-    sums: Array,
+    costs: tuple[float, float],
+    running: Array,
     filled: int,
     size: int,
-    cost: PeriodCost | None = None,
+    own: PeriodCost | None = None,
     threads: int = 1,
 ) -> Array:
     """Advance all policies over one path of (seen) demand, in place.
@@ -204,29 +221,34 @@ def replay(
     demand : array (periods,). What every policy faces, cut at what was seen.
     on_hand, ring : arrays (n,) and (L + 1, n). The policies' states.
     head : int. Slot of the ring that arrives first.
-    sums : array (2 or 3, n). Running sums of the batch in progress: stock left
-        over, sales and, with a cost of one's own, that cost.
+    costs : holding cost and lost-sales cost per unit.
+    running : array (n,). Pseudo-cost of the batch in progress.
     filled, size : int. Periods already in that batch, and its full size.
+    own : callable, optional. A further cost of (stock after arrivals, sales, order).
 
     Returns
     -------
-    array (finished batches, 2 or 3, n). The sums of each batch that was filled.
+    array (finished batches, n). The pseudo-cost of each batch that was filled.
     """
-    batches = np.empty(((filled + demand.size) // size, *sums.shape), dtype=sums.dtype)
-    path = np.array(demand, dtype=sums.dtype)
-    kernel = _replay_linear if cost is None else _compiled_with(_replay_with_own_cost, cost)
+    number = running.dtype.type
+    batches = np.empty(((filled + demand.size) // size, running.size), dtype=running.dtype)
+    path = np.array(demand, dtype=running.dtype)
+    holding, price = number(costs[0]), number(costs[1])
+    kernel = _replay_linear if own is None else _compiled_with(_replay_with_own_cost, own)
 
     def advance(start: int, stop: int) -> None:
-        kernel(path, on_hand, ring, head, sums, filled, size, batches, start, stop)
+        kernel(
+            path, on_hand, ring, head, holding, price, running, filled, size, batches, start, stop
+        )
 
+    if threads == 1 or on_hand.size * demand.size < _WORTH_A_THREAD:
+        advance(0, on_hand.size)
+        return batches
     # One contiguous part of whole blocks per thread.
     blocks = -(-on_hand.size // BLOCK)
     edges = [min(on_hand.size, BLOCK * (blocks * i // threads)) for i in range(threads + 1)]
-    if threads == 1 or on_hand.size * demand.size < _WORTH_A_THREAD:
-        advance(0, on_hand.size)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(advance, edges[:-1], edges[1:]))
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(advance, edges[:-1], edges[1:]))
     return batches
 
 
@@ -259,7 +281,7 @@ def _follow(level, settled, on_hand, pipeline, stock, sales, tolerance):  # type
             position += pipeline[i]
         if not settled and position <= level + tolerance:
             return t, on_hand, True
-        order = max(level - position, 0.0)
+        order = _order_up_to(level, position)
         if lead_time == 0:
             arriving = order
         else:

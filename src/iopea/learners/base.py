@@ -99,6 +99,11 @@ class Learner(ABC):
     def stop(self) -> Stop:
         """How the run would end now, with advice."""
 
+    @property
+    def outlook(self) -> str:
+        """In words: how the run would end now and what would change that."""
+        return self.stop.value
+
     @abstractmethod
     def _ask(self) -> Play: ...
 

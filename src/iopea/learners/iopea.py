@@ -7,6 +7,7 @@ than the best by more than the rule allows are dropped.
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -122,6 +123,17 @@ class IOPEA(Learner):
         if self.survivors == 1:
             return Stop.SINGLE
         return Stop.NOTHING_ELIMINATED if self.survivors == len(self.policies) else Stop.UNDECIDED
+
+    @property
+    def outlook(self) -> str:
+        """In words: how the run would end now and what would change that."""
+        if self.stop is not Stop.NOTHING_ELIMINATED or not self._known():
+            return self.stop.value
+        spread = float(np.nanmax(self._means) - np.nanmin(self._means))
+        policies = self.problem.policy_class
+        return self.rule.outlook(
+            spread, lambda horizon: math.log(policies.count(default_radius(horizon)))
+        )
 
     def estimates(self) -> Estimates:
         """What the data says of the survivors now."""

@@ -1,4 +1,4 @@
-"""Running sums of candidates, cut into batches of equal length that grow with the data."""
+"""Costs of candidates, cut into batches of equal length that grow with the data."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ FIRST_BATCH = 4
 MOST_BATCHES = 256
 #: The most batch costs to hold; above it, fewer batches are kept.
 MOST_COSTS = 2**25
-#: Batches filled between two conversions of sums into costs.
+#: Batches filled between two calls of :meth:`Batches.add`, so that no copy grows large.
 _BATCHES_AT_A_TIME = 16
 
 
 class Batches:
-    """The batch in progress, as running sums, and the finished ones, as costs.
+    """The cost of the batch in progress and of the finished ones.
 
     Where batches are cut depends on the number of steps alone, not on how the
     steps were delivered. The number of batches is even whenever they are joined.
     """
 
-    def __init__(self, policies: int, sums: int, dtype: str = "float64") -> None:
-        self.running = np.zeros((sums, policies), dtype=dtype)
+    def __init__(self, policies: int, dtype: str = "float64") -> None:
+        self.running = np.zeros(policies, dtype=dtype)
         self.clear()
 
     def clear(self) -> None:
@@ -32,12 +32,12 @@ class Batches:
         self.running[:] = 0.0
         self.filled = 0
         self.size = FIRST_BATCH
-        self.costs = np.empty((0, self.running.shape[1]))
+        self.costs = np.empty((0, self.running.size))
 
     @property
     def most(self) -> int:
         """How many batches are held at the most: 256, fewer for very large nets."""
-        room = max(32, MOST_COSTS // max(self.running.shape[1], 1))
+        room = max(32, MOST_COSTS // max(self.running.size, 1))
         return int(min(MOST_BATCHES, 2 ** (room.bit_length() - 1)))
 
     @property
@@ -57,7 +57,7 @@ class Batches:
 
     def keep(self, mask: Mask) -> None:
         """Keep only these policies."""
-        self.running = np.compress(mask, self.running, axis=1)
+        self.running = self.running[mask]
         self.costs = np.compress(mask, self.costs, axis=1)
 
     def state_dict(self) -> State:

@@ -176,15 +176,10 @@ class LostSales(Model, Problem):
                 "they can be at most that."
             )
 
-    def combine(self, sums: Array) -> Array:
-        """Pseudo-cost from sums of stock left over, of sales and of the further cost."""
-        cost = self.holding_cost * sums[..., 0, :] - self.lost_sales_cost * sums[..., 1, :]
-        return np.asarray(cost if self.period_cost is None else cost + sums[..., 2, :])
-
     @property
-    def sums_per_policy(self) -> int:
-        """How many sums :meth:`combine` needs."""
-        return 2 if self.period_cost is None else 3
+    def unit_costs(self) -> tuple[float, float]:
+        """H and p, as the kernels take them."""
+        return self.holding_cost, self.lost_sales_cost
 
 
 class BaseStockReplay(Evaluator):
@@ -206,7 +201,7 @@ class BaseStockReplay(Evaluator):
         self._stock = np.zeros(levels.size, dtype=precision)
         self._ring = np.zeros((problem.lead_time + 1, levels.size), dtype=precision)
         self._head = 0
-        self._batches = Batches(levels.size, problem.sums_per_policy, precision)
+        self._batches = Batches(levels.size, precision)
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Take in observed periods; those of a hand-over don't count."""
@@ -252,11 +247,12 @@ class BaseStockReplay(Evaluator):
         while first < sales.size:
             part = sales[first : first + batches.room]
             filled = kernels.replay(
-                part, self._stock, self._ring, self._head, batches.running,
-                batches.filled, batches.size, self._problem.period_cost, self._threads,
+                part, self._stock, self._ring, self._head, self._problem.unit_costs,
+                batches.running, batches.filled, batches.size,
+                self._problem.period_cost, self._threads,
             )  # fmt: skip
             self._head = (self._head + part.size) % len(self._ring)
-            batches.add(part.size, self._problem.combine(filled))
+            batches.add(part.size, filled)
             first += part.size
 
     @property
@@ -270,8 +266,9 @@ class BaseStockReplay(Evaluator):
         sizes = np.full(len(batches.costs), float(batches.size))
         if not batches.filled:
             return Estimates(batches.costs, sizes)
-        last = self._problem.combine(batches.running)
-        return Estimates(np.vstack([batches.costs, last]), np.append(sizes, batches.filled))
+        return Estimates(
+            np.vstack([batches.costs, batches.running]), np.append(sizes, batches.filled)
+        )
 
     def forget(self) -> None:
         """Start counting anew, from the present states."""
@@ -343,7 +340,7 @@ class LostSalesSimulator(Simulator):
         stock = np.zeros(levels.size)
         ring = np.zeros((problem.lead_time + 1, levels.size))
         ring[-1] = levels
-        running = np.zeros((problem.sums_per_policy, levels.size))
+        running = np.zeros(levels.size)
         stream = self.demand.stream(seed_for("evaluation", seed))
         rows: list[Array] = []
         filled, head, lost = 0, 0, np.zeros(batches)
@@ -352,13 +349,14 @@ class LostSalesSimulator(Simulator):
             while remaining:
                 demand = stream.draw(min(remaining, _PATH))
                 done = kernels.replay(
-                    demand, stock, ring, head, running, filled, size, problem.period_cost
-                )
+                    demand, stock, ring, head, problem.unit_costs,
+                    running, filled, size, problem.period_cost,
+                )  # fmt: skip
                 head = (head + demand.size) % len(ring)
                 filled = (filled + demand.size) % size
                 remaining -= demand.size
                 lost[row] += problem.lost_sales_cost * demand.sum()
-                rows.extend(problem.combine(done))
+                rows.extend(done)
         return Estimates(np.array(rows) + lost[:, None], np.full(batches, float(size)))
 
     def state_dict(self) -> State:

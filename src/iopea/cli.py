@@ -1,0 +1,301 @@
+"""The command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+import iopea
+from iopea.demand import Demand
+from iopea.errors import InputError
+from iopea.files import default_problem, read_problem
+from iopea.learners.base import Learner
+from iopea.learners.iopea import IOPEA, Restart
+from iopea.plotting import check_target, draw_learning
+from iopea.problems.lost_sales import LostSales
+from iopea.run import BestInClass, best_in_class, relative_regret, run, run_all
+from iopea.testing import KernelSpeed, replay_speed
+from iopea.types import Policy, RunResult
+
+app = typer.Typer(
+    help="Learn an operating policy online when only part of what happened is seen.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+#: Steps of the runs that compile everything.
+_WARMUP_STEPS = 2000
+
+
+@app.command()
+def learn(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A problem file; without one, the paper's small inventory setting."),
+    ] = None,
+    horizon: Annotated[int, typer.Option(help="Steps of each run.")] = 100_000,
+    seeds: Annotated[int, typer.Option(help="Number of independent runs.")] = 20,
+    rule: Annotated[str, typer.Option(help="paired, theorem or published.")] = "paired",
+    restart: Annotated[
+        str, typer.Option(help="none: the system runs on. return: it is emptied between policies.")
+    ] = "none",
+    delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.05,
+    workers: Annotated[
+        int | None, typer.Option(help="Threads; no effect on the results.  [default: all cores]")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw survivors and running cost to this file.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Learn the best policy of a problem, and compare with the best in class."""
+    problem, demand = default_problem() if file is None else read_problem(file)
+    if horizon < 1:
+        raise InputError(f"--horizon must be at least 1, not {horizon}.")
+    if seeds < 1:
+        raise InputError(f"--seeds must be at least 1, not {seeds}.")
+    workers = _workers(workers)
+    if plot is not None:
+        check_target(plot)
+
+    def make() -> IOPEA:
+        return IOPEA(problem, rule=rule, horizon=horizon, delta=delta, restart=restart)  # type: ignore[arg-type]
+
+    make()  # a wrong rule or restart is refused before anything runs
+    best = best_in_class(problem.simulator(demand))
+    runs = _run_seeds(make, problem, demand, horizon, seeds, workers)
+    gaps = best.relative_gaps(problem.simulator(demand), [result.recommendation for result in runs])
+    report = _report(problem, demand, make(), horizon, best, runs, gaps)
+    if plot is not None:
+        title = f"IOPEA, rule {rule}: {seeds} runs of {horizon} steps"
+        draw_learning(runs, best, plot, title)
+    if as_json:
+        typer.echo(json.dumps(report, indent=2, allow_nan=False))
+    else:
+        _print_report(report, best, runs)
+        if plot is not None:
+            Console().print(f"Drawn to {plot}.", highlight=False)
+
+
+def _workers(workers: int | None) -> int:
+    if workers is None:
+        return os.cpu_count() or 1
+    if workers < 1:
+        raise InputError(f"--workers must be at least 1, not {workers}.")
+    return workers
+
+
+def _run_seeds(
+    make: Any, problem: LostSales, demand: Demand, horizon: int, seeds: int, workers: int
+) -> list[RunResult]:
+    """All runs, with a live bar on the terminal's error stream."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[surviving]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("steps", total=horizon * seeds, surviving="")
+        stopped = False
+
+        def once(seed: int) -> RunResult:
+            before = 0
+
+            def watch(learner: Learner, done: int) -> None:
+                nonlocal before
+                if stopped:
+                    raise typer.Abort
+                progress.update(bar, advance=done - before, surviving=_surviving(seed, learner))
+                before = done
+
+            return run(make(), problem.simulator(demand, seed), horizon, watch)
+
+        try:
+            return run_all(once, range(seeds), workers)
+        except KeyboardInterrupt:
+            stopped = True
+            typer.echo("Interrupted: no result was written.", err=True)
+            raise typer.Exit(130) from None
+
+
+def _surviving(seed: int, learner: Learner) -> str:
+    if not learner.records:
+        return f"seed {seed}: all policies survive"
+    last = learner.records[-1]
+    return f"seed {seed}: {last.survivors} survive, {_show(last.lowest)} to {_show(last.highest)}"
+
+
+def _plain(policy: Policy) -> float | list[float]:
+    """A policy as people write it: a number if it has one parameter."""
+    return policy[0] if len(policy) == 1 else list(policy)
+
+
+def _show(policy: Policy) -> str:
+    return ", ".join(f"{value:.4g}" for value in policy)
+
+
+def _report(
+    problem: LostSales,
+    demand: Demand,
+    learner: IOPEA,
+    horizon: int,
+    best: BestInClass,
+    runs: list[RunResult],
+    gaps: Any,
+) -> dict[str, Any]:
+    regrets = [relative_regret(result, best) for result in runs]
+    return {
+        "version": iopea.__version__,
+        "learner": learner.name,
+        "problem": problem.describe(),
+        "demand": demand.table(),
+        "horizon": horizon,
+        "rule": learner.rule.name,
+        "restart": learner.restart,
+        "delta": learner.rule.setting.delta,
+        "policies": len(learner.policies),
+        "optimal_policy": _plain(best.policy),
+        "optimal_cost": best.cost,
+        "optimal_cost_standard_error": best.standard_error,
+        "runs": [
+            {
+                "seed": seed,
+                "policy": _plain(result.recommendation),
+                "average_cost": result.average_cost,
+                "relative_gap": float(gap),
+                "regret": iopea.regret(result.costs, best.cost),
+                "relative_regret": relative,
+                "epochs": result.epochs,
+                "survivors": result.survivors,
+                "outlook": result.outlook,
+            }
+            for seed, (result, gap, relative) in enumerate(zip(runs, gaps, regrets, strict=True))
+        ],
+        "mean_relative_gap": float(np.mean(gaps)),
+        "mean_relative_regret": float(np.mean(regrets)),
+    }
+
+
+def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResult]) -> None:
+    console = Console()
+    table = Table(
+        title=f"IOPEA, rule {report['rule']}, {report['horizon']} steps, "
+        f"{report['policies']} policies",
+        title_justify="left",
+    )
+    for heading in ("seed", "policy", "cost", "gap", "regret", "epochs", "survivors"):
+        table.add_column(heading, justify="right")
+    for row, result in zip(report["runs"], runs, strict=True):
+        table.add_row(
+            str(row["seed"]),
+            _show(result.recommendation),
+            f"{row['average_cost']:.4g}",
+            f"{100 * row['relative_gap']:.4f} %",
+            f"{100 * row['relative_regret']:.2f} %",
+            str(row["epochs"]),
+            str(row["survivors"]),
+        )
+    table.add_section()
+    table.add_row(
+        "mean",
+        "",
+        f"{np.mean([result.average_cost for result in runs]):.4g}",
+        f"{100 * report['mean_relative_gap']:.4f} %",
+        f"{100 * report['mean_relative_regret']:.2f} %",
+        "",
+        "",
+    )
+    console.print(table)
+    console.print(
+        f"Best in class: {_show(best.policy)} at {best.cost:.4g} per step "
+        f"(standard error {best.standard_error:.2g}).",
+        highlight=False,
+    )
+    for outlook in dict.fromkeys(result.outlook for result in runs):
+        share = sum(result.outlook == outlook for result in runs)
+        console.print(f"{share} of {len(runs)} runs: {outlook}", highlight=False, soft_wrap=True)
+
+
+@app.command()
+def warmup() -> None:
+    """Compile everything ahead; compiled code is kept for later runs."""
+    start = time.perf_counter()
+    problem, demand = default_problem()
+    for restart in get_args(Restart):
+        learner = IOPEA(problem, restart=restart)
+        run(learner, problem.simulator(demand), _WARMUP_STEPS)
+    best_in_class(problem.simulator(demand), steps=_WARMUP_STEPS)
+    replay_speed(2, "float32", policies=64, periods=200)
+    typer.echo(f"Compiled in {time.perf_counter() - start:.1f} s.")
+
+
+@app.command()
+def bench(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measure the replay kernels beside their plain-Python twin, on one core, in this run."""
+    speeds = [
+        replay_speed(lead_time, precision)
+        for precision in ("float64", "float32")
+        for lead_time in (0, 2, 6)
+    ]
+    if as_json:
+        rows = [{**vars(speed), "ratio": speed.ratio} for speed in speeds]
+        typer.echo(json.dumps({"version": iopea.__version__, "replay": rows}, indent=2))
+        return
+    _print_speeds(speeds)
+
+
+def _print_speeds(speeds: list[KernelSpeed]) -> None:
+    table = Table(title="Replay of base-stock levels, policy-steps per second on one core")
+    for heading in ("lead time", "precision", "kernel", "plain Python", "ratio", "largest error"):
+        table.add_column(heading, justify="right")
+    for speed in speeds:
+        table.add_row(
+            str(speed.lead_time),
+            speed.precision,
+            f"{speed.kernel:.3g}",
+            f"{speed.twin:.3g}",
+            f"{speed.ratio:,.0f}",
+            f"{speed.largest_error:.1g}",
+        )
+    Console().print(table)
+
+
+@app.callback(invoke_without_command=True)
+def _version(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(iopea.__version__)
+        raise typer.Exit
+
+
+def main() -> None:
+    """Run the command line; a refusal is one sentence on the error stream and status 2."""
+    try:
+        app()
+    except InputError as error:
+        typer.echo(f"Error: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,88 @@
+"""Figures of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from iopea.errors import InputError
+from iopea.run import BestInClass
+from iopea.types import RunResult
+
+_RANGE = "#4477aa"
+_COST = "#aa3377"
+_BEST = "#222222"
+#: Points at which the running cost is drawn.
+_POINTS = 400
+
+
+def check_target(path: Path) -> None:
+    """Refuse a file that could not be drawn to, before any work is done."""
+    known = FigureCanvasAgg.get_supported_filetypes()
+    if path.suffix.lstrip(".") not in known:
+        raise InputError(
+            f"Cannot draw to {path}: its name must end in one of "
+            f"{', '.join('.' + kind for kind in sorted(known))}."
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Cannot write to {path.parent}: {error.strerror}.") from None
+
+
+def draw_learning(runs: Sequence[RunResult], best: BestInClass, path: Path, title: str) -> None:
+    """Draw the surviving range and the running cost of runs over time.
+
+    Lines are medians over the runs, bands reach from the least to the largest.
+    """
+    with matplotlib.rc_context({"font.size": 10, "axes.spines.top": False, "svg.hashsalt": "i"}):
+        figure = Figure(figsize=(7.2, 6.4), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True)
+        _draw_survivors(above, runs, best)
+        _draw_cost(below, runs, best)
+        above.set_title(title, loc="left", fontsize=11)
+        for axes in (above, below):
+            axes.spines["right"].set_visible(False)
+            axes.grid(alpha=0.25)
+        below.set_xscale("log")
+        below.set_xlabel("steps")
+        # A figure without a creation date is the same file every time.
+        plain = {"Date": None} if path.suffix in (".svg", ".pdf") else None
+        figure.savefig(path, dpi=150, metadata=plain)
+
+
+def _draw_survivors(axes: Axes, runs: Sequence[RunResult], best: BestInClass) -> None:
+    epochs = min(run.epochs for run in runs)
+    if epochs:
+        steps = np.array([[r.steps for r in run.records[:epochs]] for run in runs])
+        low = np.array([[r.lowest[0] for r in run.records[:epochs]] for run in runs])
+        high = np.array([[r.highest[0] for r in run.records[:epochs]] for run in runs])
+        middle = np.median(steps, axis=0)
+        axes.fill_between(middle, low.min(axis=0), high.max(axis=0), color=_RANGE, alpha=0.2,
+                          linewidth=0, step="post", label="range over all runs")  # fmt: skip
+        axes.step(middle, np.median(high, axis=0), where="post", color=_RANGE,
+                  label="surviving range, median")  # fmt: skip
+        axes.step(middle, np.median(low, axis=0), where="post", color=_RANGE)
+    axes.axhline(best.policy[0], color=_BEST, linewidth=1, linestyle="--", label="best in class")
+    axes.set_ylabel("level")
+    axes.legend(frameon=False, loc="upper right")
+
+
+def _draw_cost(axes: Axes, runs: Sequence[RunResult], best: BestInClass) -> None:
+    horizon = runs[0].costs.size
+    steps = np.unique(np.geomspace(1, horizon, _POINTS).astype(int))
+    running = np.array([np.cumsum(run.costs)[steps - 1] / steps for run in runs])
+    shown = steps >= min(32, horizon)
+    axes.fill_between(steps[shown], running.min(axis=0)[shown], running.max(axis=0)[shown],
+                      color=_COST, alpha=0.2, linewidth=0)  # fmt: skip
+    axes.plot(steps[shown], np.median(running, axis=0)[shown], color=_COST,
+              label="average cost so far, median")  # fmt: skip
+    axes.axhline(best.cost, color=_BEST, linewidth=1, linestyle="--", label="best in class")
+    axes.set_ylabel("cost per step")
+    axes.legend(frameon=False, loc="upper right")
