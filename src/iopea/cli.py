@@ -45,22 +45,34 @@ app = typer.Typer(
 _WARMUP_STEPS = 2000
 
 
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a whole number.") from None
+
+
 @app.command()
 def learn(
     file: Annotated[
         Path | None,
         typer.Argument(help="A problem file; without one, the paper's small inventory setting."),
     ] = None,
-    horizon: Annotated[int, typer.Option(help="Steps of each run.")] = 100_000,
-    seeds: Annotated[int, typer.Option(help="Number of independent runs.")] = 20,
+    horizon: Annotated[
+        int, typer.Option(parser=_whole_number, help="Steps of each run.")
+    ] = 100_000,
+    seeds: Annotated[
+        int, typer.Option(parser=_whole_number, help="Number of independent runs.")
+    ] = 20,
     rule: Annotated[str, typer.Option(help="paired, theorem or published.")] = "paired",
     restart: Annotated[
         str, typer.Option(help="none: the system runs on. return: it is emptied between policies.")
     ] = "none",
     delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.05,
     workers: Annotated[
-        int | None, typer.Option(help="Threads; no effect on the results.  [default: all cores]")
-    ] = None,
+        int,
+        typer.Option(parser=_whole_number, help="Threads; no effect on results; all cores if 0."),
+    ] = 0,
     plot: Annotated[
         Path | None, typer.Option(help="Draw survivors and running cost to this file.")
     ] = None,
@@ -72,7 +84,8 @@ def learn(
         raise InputError(f"--horizon must be at least 1, not {horizon}.")
     if seeds < 1:
         raise InputError(f"--seeds must be at least 1, not {seeds}.")
-    workers = _workers(workers)
+    if workers < 0:
+        raise InputError(f"--workers must be at least 0, not {workers}.")
     if plot is not None:
         check_target(plot)
 
@@ -81,26 +94,18 @@ def learn(
 
     make()  # a wrong rule or restart is refused before anything runs
     best = best_in_class(problem.simulator(demand))
-    runs = _run_seeds(make, problem, demand, horizon, seeds, workers)
+    runs = _run_seeds(make, problem, demand, horizon, seeds, workers or os.cpu_count() or 1)
     gaps = best.relative_gaps(problem.simulator(demand), [result.recommendation for result in runs])
     report = _report(problem, demand, make(), horizon, best, runs, gaps)
     if plot is not None:
         title = f"IOPEA, rule {rule}: {seeds} runs of {horizon} steps"
-        draw_learning(runs, best, plot, title)
+        draw_learning(runs, best, make().policies, plot, title)
     if as_json:
         typer.echo(json.dumps(report, indent=2, allow_nan=False))
     else:
         _print_report(report, best, runs)
         if plot is not None:
             Console().print(f"Drawn to {plot}.", highlight=False)
-
-
-def _workers(workers: int | None) -> int:
-    if workers is None:
-        return os.cpu_count() or 1
-    if workers < 1:
-        raise InputError(f"--workers must be at least 1, not {workers}.")
-    return workers
 
 
 def _run_seeds(

@@ -48,13 +48,6 @@ class Demand(Model, ABC):
     maximum: NonNegative | None = None
     zero_probability: Probability = 0.0
 
-    def __init__(self, /, **values: Any) -> None:
-        known = type(self).model_fields
-        for key in values:  # first, so that a misspelt key isn't reported as a missing one
-            if key not in known:
-                raise unknown(f"key in {type(self).__name__}", key, known)
-        super().__init__(**values)
-
     def stream(self, seed: SeedSequence) -> DemandStream:
         """Start a sequence of draws; the same seed always gives the same sequence."""
         return DemandStream(self, seed)

@@ -24,7 +24,8 @@ class Model(BaseModel):
 
 def _sentence(model: type[Model], error: ValidationError) -> InputError:
     """Say the first thing that is wrong, with the value and what would be right."""
-    first = error.errors()[0]
+    # A misspelt key is also a missing one: the misspelling is what helps.
+    first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
     key = ".".join(str(part) for part in first["loc"])
     match first["type"]:
         case "extra_forbidden":

@@ -13,13 +13,15 @@ from matplotlib.figure import Figure
 
 from iopea.errors import InputError
 from iopea.run import BestInClass
-from iopea.types import RunResult
+from iopea.types import Array, RunResult
 
 _RANGE = "#4477aa"
 _COST = "#aa3377"
 _BEST = "#222222"
 #: Points at which the running cost is drawn.
 _POINTS = 400
+#: The first step that is shown: averages over fewer jump about.
+_FIRST_SHOWN = 32
 
 
 def check_target(path: Path) -> None:
@@ -36,7 +38,9 @@ def check_target(path: Path) -> None:
         raise InputError(f"Cannot write to {path.parent}: {error.strerror}.") from None
 
 
-def draw_learning(runs: Sequence[RunResult], best: BestInClass, path: Path, title: str) -> None:
+def draw_learning(
+    runs: Sequence[RunResult], best: BestInClass, policies: Array, path: Path, title: str
+) -> None:
     """Draw the surviving range and the running cost of runs over time.
 
     Lines are medians over the runs, bands reach from the least to the largest.
@@ -44,7 +48,7 @@ def draw_learning(runs: Sequence[RunResult], best: BestInClass, path: Path, titl
     with matplotlib.rc_context({"font.size": 10, "axes.spines.top": False, "svg.hashsalt": "i"}):
         figure = Figure(figsize=(7.2, 6.4), layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True)
-        _draw_survivors(above, runs, best)
+        _draw_survivors(above, runs, best, policies[:, 0])
         _draw_cost(below, runs, best)
         above.set_title(title, loc="left", fontsize=11)
         for axes in (above, below):
@@ -57,18 +61,21 @@ def draw_learning(runs: Sequence[RunResult], best: BestInClass, path: Path, titl
         figure.savefig(path, dpi=150, metadata=plain)
 
 
-def _draw_survivors(axes: Axes, runs: Sequence[RunResult], best: BestInClass) -> None:
+def _draw_survivors(
+    axes: Axes, runs: Sequence[RunResult], best: BestInClass, levels: Array
+) -> None:
     epochs = min(run.epochs for run in runs)
-    if epochs:
-        steps = np.array([[r.steps for r in run.records[:epochs]] for run in runs])
-        low = np.array([[r.lowest[0] for r in run.records[:epochs]] for run in runs])
-        high = np.array([[r.highest[0] for r in run.records[:epochs]] for run in runs])
-        middle = np.median(steps, axis=0)
-        axes.fill_between(middle, low.min(axis=0), high.max(axis=0), color=_RANGE, alpha=0.2,
-                          linewidth=0, step="post", label="range over all runs")  # fmt: skip
-        axes.step(middle, np.median(high, axis=0), where="post", color=_RANGE,
-                  label="surviving range, median")  # fmt: skip
-        axes.step(middle, np.median(low, axis=0), where="post", color=_RANGE)
+    records = [run.records[:epochs] for run in runs]
+    first, last = min(_FIRST_SHOWN, runs[0].costs.size), runs[0].costs.size
+    steps = np.median([[first, *(r.steps for r in run), last] for run in records], axis=0)
+    low = np.array([[levels.min(), *(r.lowest[0] for r in run)] for run in records])
+    high = np.array([[levels.max(), *(r.highest[0] for r in run)] for run in records])
+    low, high = (np.column_stack([side, side[:, -1]]) for side in (low, high))
+    axes.fill_between(steps, low.min(axis=0), high.max(axis=0), color=_RANGE, alpha=0.2,
+                      linewidth=0, step="post", label="range over all runs")  # fmt: skip
+    axes.step(steps, np.median(high, axis=0), where="post", color=_RANGE,
+              label="surviving range, median")  # fmt: skip
+    axes.step(steps, np.median(low, axis=0), where="post", color=_RANGE)
     axes.axhline(best.policy[0], color=_BEST, linewidth=1, linestyle="--", label="best in class")
     axes.set_ylabel("level")
     axes.legend(frameon=False, loc="upper right")
@@ -78,7 +85,7 @@ def _draw_cost(axes: Axes, runs: Sequence[RunResult], best: BestInClass) -> None
     horizon = runs[0].costs.size
     steps = np.unique(np.geomspace(1, horizon, _POINTS).astype(int))
     running = np.array([np.cumsum(run.costs)[steps - 1] / steps for run in runs])
-    shown = steps >= min(32, horizon)
+    shown = steps >= min(_FIRST_SHOWN, horizon)
     axes.fill_between(steps[shown], running.min(axis=0)[shown], running.max(axis=0)[shown],
                       color=_COST, alpha=0.2, linewidth=0)  # fmt: skip
     axes.plot(steps[shown], np.median(running, axis=0)[shown], color=_COST,

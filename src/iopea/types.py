@@ -148,9 +148,7 @@ class Stop(enum.Enum):
         "Several policies may still be best: the recommendation is the best estimate "
         "among them, and more steps would narrow the range."
     )
-    NOTHING_ELIMINATED = (
-        "No policy has been eliminated yet: run longer, or use a sharper rule such as 'paired'."
-    )
+    NOTHING_ELIMINATED = "No policy has been eliminated yet: more steps are needed."
 
 
 @dataclass(frozen=True)

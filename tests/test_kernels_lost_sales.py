@@ -1,0 +1,132 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iopea.kernels import lost_sales as kernels
+from iopea.testing import base_stock_period, replay_speed, replay_twin
+
+levels_of = st.lists(st.floats(0.1, 20.0), min_size=1, max_size=6)
+demand_of = st.lists(st.one_of(st.just(0.0), st.floats(0.0, 8.0)), min_size=1, max_size=40)
+
+
+def start(levels, lead_time, dtype="float64"):
+    on_hand = np.zeros(len(levels), dtype=dtype)
+    ring = np.zeros((lead_time + 1, len(levels)), dtype=dtype)
+    ring[-1] = levels
+    return on_hand, ring, np.zeros(len(levels), dtype=dtype)
+
+
+def in_steps(stock, sales, order):
+    return 3.0 if order > 2.0 else (1.0 if order > 0.0 else 0.0)
+
+
+@given(levels_of, st.integers(0, 8), demand_of, st.integers(1, 9))
+@settings(deadline=None, max_examples=150)
+def test_replay_equals_its_twin(levels, lead_time, demand, size):
+    on_hand, ring, running = start(levels, lead_time)
+    batches = kernels.replay(np.array(demand), on_hand, ring, 0, (1.5, 7.0), running, 0, size)
+    expected = replay_twin(levels, lead_time, demand, 1.5, 7.0, size)
+    assert batches.shape == (len(demand) // size, len(levels))
+    np.testing.assert_allclose(batches, np.reshape(expected, batches.shape), rtol=0, atol=1e-9)
+
+
+@given(levels_of, st.integers(0, 4), st.integers(1, 9))
+@settings(deadline=None, max_examples=30)
+def test_replay_with_a_cost_of_ones_own_equals_its_twin(levels, lead_time, size):
+    # Whole units, so that no order is a remainder of rounding on either side.
+    rng = np.random.default_rng(size)
+    demand = rng.integers(0, 5, 40).astype(float)
+    whole = [float(round(level)) for level in levels]
+    on_hand, ring, running = start(whole, lead_time)
+    batches = kernels.replay(demand, on_hand, ring, 0, (1.0, 2.0), running, 0, size, own=in_steps)
+    expected = replay_twin(whole, lead_time, demand.tolist(), 1.0, 2.0, size, in_steps)
+    np.testing.assert_allclose(batches, np.reshape(expected, batches.shape), rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("own", [None, in_steps])
+@pytest.mark.parametrize("lead_time", [0, 1, 2, 6])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_bits_do_not_depend_on_how_a_path_is_cut(lead_time, dtype, own):
+    rng = np.random.default_rng(3)
+    levels, demand, size = rng.uniform(0, 9, 1100), rng.exponential(1.0, 500), 7
+    on_hand, ring, running = start(levels, lead_time, dtype)
+    whole = kernels.replay(demand, on_hand, ring, 0, (0.7, 3.3), running, 0, size, own)
+    on_hand2, ring2, running2 = start(levels, lead_time, dtype)
+    parts, first = [], 0
+    while first < demand.size:
+        part = demand[first : first + int(rng.integers(1, 12))]
+        parts.append(
+            kernels.replay(
+                part, on_hand2, ring2, first % (lead_time + 1), (0.7, 3.3), running2,
+                first % size, size, own,
+            )
+        )  # fmt: skip
+        first += part.size
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+    np.testing.assert_array_equal(running2, running)
+    np.testing.assert_array_equal(ring2, ring)
+    np.testing.assert_array_equal(on_hand2, on_hand)
+
+
+def test_threads_do_not_change_a_bit():
+    rng = np.random.default_rng(4)
+    levels, demand = rng.uniform(0, 9, 5000), rng.exponential(1.0, 600)
+    results = []
+    for threads in (1, 2, 4):
+        state = start(levels, 2)
+        results.append(
+            kernels.replay(demand, state[0], state[1], 0, (1, 9), state[2], 0, 50, threads=threads)
+        )
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], results[2])
+
+
+@given(st.floats(0.0, 20.0), st.integers(0, 6), demand_of, st.integers(0, 5))
+@settings(deadline=None, max_examples=100)
+def test_roll_out_equals_the_plain_system_from_any_state(level, lead_time, demand, seed):
+    rng = np.random.default_rng(seed)
+    state = tuple(rng.uniform(0, 6, lead_time + 1))
+    pipeline = np.array(state[1:])
+    played, on_hand, stock, sales, left, own = kernels.roll_out(
+        level, np.array(demand), state[0], pipeline
+    )
+    assert played == len(demand)
+    for t, wanted in enumerate(demand):
+        state, expected_stock, expected_sales, _ = base_stock_period(state, level, wanted)
+        assert stock[t] == pytest.approx(expected_stock, abs=1e-9)
+        assert sales[t] == pytest.approx(expected_sales, abs=1e-9)
+        assert left[t] == pytest.approx(state[0], abs=1e-9)
+        assert own[t] == 0
+    assert (on_hand, *pipeline) == pytest.approx(state, abs=1e-9)
+
+
+def test_roll_out_stops_as_soon_as_the_shop_is_empty():
+    pipeline = np.array([1.0, 0.0])
+    played, on_hand, stock, sales, _, _ = kernels.roll_out(
+        0.0, np.array([0.5, 0.0, 2.0, 1.0]), 1.0, pipeline, stop_when_empty=True
+    )
+    assert played == 3
+    assert on_hand == 0
+    assert not pipeline.any()
+    assert stock.tolist() == [2.0, 1.5, 1.5]
+    assert sales.tolist() == [0.5, 0.0, 1.5]
+
+
+def test_rounding_is_not_an_order():
+    # 0.1 + 0.2 + ... leave remainders of 1e-16; a cost per order must not be charged for them.
+    rng = np.random.default_rng(0)
+    demand = np.where(rng.random(3000) < 0.5, 0.0, rng.exponential(1.0, 3000))
+    cost = 0.0 * demand
+    _, _, _, sales, _, own = kernels.roll_out(
+        5.3, demand, 0.0, np.zeros(2), cost=lambda stock, sales, order: 1.0 if order > 0 else 0.0
+    )
+    cost[1:] = sales[:-1] > 0
+    cost[0] = 1.0
+    np.testing.assert_array_equal(own, cost)
+
+
+def test_speed_report_checks_the_kernel_against_the_twin():
+    speed = replay_speed(2, policies=64, periods=200)
+    assert speed.largest_error < 1e-9
+    assert speed.ratio == speed.kernel / speed.twin > 1

@@ -1,0 +1,309 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import iopea
+from iopea import InputError, LostSales, Trajectory
+from iopea.demand import Constant, Exponential, Poisson
+from iopea.problems.lost_sales import BaseStockReplay
+
+LEVELS = np.linspace(0.0, 10.0, 21)
+
+
+def shop(lead_time=2, high=10.0, **changes):
+    values = {
+        "lead_time": lead_time,
+        "holding_cost": 1.0,
+        "lost_sales_cost": 9.0,
+        "levels": {"low": 0.0, "high": high},
+    }
+    return LostSales(**{**values, **changes})
+
+
+class FixedDemand:
+    """A stream that gives the demand it was made with."""
+
+    def __init__(self, values):
+        self.values, self.at = np.asarray(values, dtype=float), 0
+
+    def draw(self, n):
+        self.at += n
+        return self.values[self.at - n : self.at].copy()
+
+    def state_dict(self):
+        return {"at": self.at}
+
+    def load_state_dict(self, state):
+        self.at = state["at"]
+
+
+def simulator(problem, demand):
+    result = problem.simulator(Constant(value=1.0))
+    result._stream = FixedDemand(demand)
+    return result
+
+
+class Oracle(BaseStockReplay):
+    """The same evaluator, but the candidates face the true demand instead of what was seen."""
+
+    def observe(self, trajectory, evaluate):
+        self._path = trajectory["sales"]
+        counted = super().observe(trajectory, evaluate)
+        self.demand = self.demand[len(trajectory) :]
+        return counted
+
+    def _replay(self, sales):
+        start = self._path.__array_interface__["data"][0]
+        first = (sales.__array_interface__["data"][0] - start) // sales.itemsize
+        super()._replay(self.demand[first : first + sales.size])
+
+
+demand_path = st.lists(st.one_of(st.just(0.0), st.floats(0.0, 12.0)), min_size=30, max_size=60).map(
+    np.array
+)
+
+
+@given(st.integers(0, 6), st.floats(0.0, 10.0), st.floats(0.0, 1.0), demand_path)
+@settings(deadline=None, max_examples=150)
+def test_replay_from_sales_equals_the_real_rollout(lead_time, level, share, demand):
+    """The sample-path order: θ' <= θ is known exactly from the sales of θ."""
+    problem = shop(lead_time)
+    lower = share * level
+    path = simulator(problem, demand).play((level,), demand.size).trajectory
+    evaluator = problem.evaluator(np.array([[lower], [level]]))
+    assert evaluator.observe(path, evaluate=True) == demand.size
+    estimates = evaluator.estimates()
+    for column, played in enumerate((lower, level)):
+        costs = simulator(problem, demand).play((played,), demand.size).costs
+        pseudo = costs - problem.lost_sales_cost * demand
+        sums = estimates.sums[:, column].sum()
+        assert sums == pytest.approx(pseudo.sum(), abs=1e-7)
+
+
+@given(st.integers(0, 5), st.lists(st.floats(0.0, 10.0), min_size=2, max_size=5), demand_path)
+@settings(deadline=None, max_examples=150)
+def test_no_step_of_a_hand_over_needs_unseen_demand(lead_time, plays, demand):
+    """Whatever levels follow each other, candidates below them see all they need."""
+    problem = shop(lead_time)
+    plays = sorted(plays, reverse=True)
+    candidates = np.array([[plays[-1] * share] for share in (0.0, 0.3, 0.7, 1.0)])
+    system = simulator(problem, demand)
+    seen = BaseStockReplay(problem, candidates[:, 0])
+    oracle = Oracle(problem, candidates[:, 0])
+    oracle.demand = demand
+    for level, part in zip(plays, np.array_split(np.arange(demand.size), len(plays)), strict=True):
+        path = system.play((level,), part.size).trajectory
+        assert seen.observe(path, evaluate=True) == oracle.observe(path, evaluate=True)
+    np.testing.assert_allclose(seen.estimates().sums, oracle.estimates().sums, rtol=0, atol=1e-7)
+
+
+def test_a_hand_over_leaves_out_the_steps_above_the_new_level():
+    problem = shop(lead_time=1)
+    system = simulator(problem, np.ones(40))
+    evaluator = problem.evaluator(LEVELS[:9])
+    assert evaluator.observe(system.play((9.0,), 10).trajectory, True) == 10
+    # The position is 8 after the last sale, 9 after the order: five sales to come down to 4.
+    assert evaluator.observe(system.play((4.0,), 10).trajectory, True) == 10 - 4
+
+
+def test_a_short_delivery_is_recognised_and_left_out():
+    problem = shop(lead_time=1)
+    path = simulator(problem, np.ones(20)).play((5.0,), 20).trajectory
+    stock = path["stock"].copy()
+    stock[10:] -= 2.0  # two units never arrived, and the system makes up for them later
+    stock[12:] += 2.0
+    evaluator = problem.evaluator(LEVELS[:11])
+    counted = evaluator.observe(Trajectory(5.0, stock=stock, sales=path["sales"]), True)
+    assert 15 <= counted < 20
+    for row in evaluator.estimates().sums:
+        assert np.isfinite(row).all()
+
+
+@pytest.mark.parametrize("lead_time", [0, 2])
+def test_learners_never_see_demand_that_was_lost(lead_time):
+    problem = shop(lead_time)
+    rng = np.random.default_rng(5)
+    demand = np.where(rng.random(3000) < 0.3, 0.0, rng.exponential(2.0, 3000))
+    for restart in ("none", "return"):
+        learner = iopea.IOPEA(problem, restart=restart, radius=0.05)
+        system = simulator(problem, demand)
+        censored = np.zeros(demand.size, dtype=bool)
+        done = 0
+        while done < demand.size:
+            play = learner.ask()
+            rollout = system.play(
+                play.policy, min(play.steps, demand.size - done), play.until_start
+            )
+            path = rollout.trajectory
+            censored[done : done + len(path)] = path["sales"] == path["stock"]
+            learner.tell(path)
+            done += len(path)
+        assert censored.sum() > 100
+        more = demand + censored * rng.exponential(5.0, demand.size)
+        other = iopea.IOPEA(problem, restart=restart, radius=0.05)
+        iopea.run(other, simulator(problem, more), demand.size)
+        assert_same(other.state_dict(), learner.state_dict())
+
+
+def assert_same(one, two):
+    if isinstance(one, dict):
+        assert one.keys() == two.keys()
+        for key in one:
+            assert_same(one[key], two[key])
+    else:
+        np.testing.assert_array_equal(one, two)
+
+
+def test_newsvendor_quantile():
+    """With no lead time the best level is the quantile p/(h+p) of demand."""
+    problem = shop(lead_time=0)
+    best = iopea.best_in_class(problem.simulator(Exponential(mean=2.0)), steps=2_000_000)
+    quantile = 2.0 * math.log(1 + 9.0)
+    assert best.policy[0] == pytest.approx(quantile, rel=0.01)
+    # h E(θ-D)^+ + p E(D-θ)^+ = h (θ - m + m e^(-θ/m)) + p m e^(-θ/m)
+    exact = quantile - 2.0 + 2.0 / 10 + 9.0 * 2.0 / 10
+    assert abs(best.cost - exact) < 5 * best.standard_error + 0.001
+
+
+def test_learned_newsvendor_level_is_near_the_quantile():
+    problem = shop(lead_time=0)
+    learner = iopea.IOPEA(problem, horizon=50_000)
+    result = iopea.run(learner, problem.simulator(Exponential(mean=2.0), seed=3), 50_000)
+    # The standard deviation of an empirical quantile is sqrt(q(1-q)/n) / density = 0.027 here.
+    assert result.recommendation[0] == pytest.approx(2.0 * math.log(10.0), abs=6 * 0.027)
+
+
+def test_constant_demand_is_learned_at_once():
+    problem = shop(lead_time=1, levels={"low": 0, "high": 10, "step": 1})
+    result = iopea.run(iopea.IOPEA(problem), problem.simulator(Constant(value=3.0)), 2000)
+    assert result.recommendation == (6.0,)
+    assert result.stop is iopea.Stop.SINGLE
+
+
+def stepwise(stock, sales, order):
+    """Every started batch of four units costs 6."""
+    return 6.0 * math.ceil(order / 4.0)
+
+
+def test_a_non_convex_cost_is_learned():
+    plain = shop(lead_time=1, levels={"low": 0, "high": 20, "step": 1})
+    problem = shop(
+        lead_time=1,
+        levels={"low": 0, "high": 20, "step": 1},
+        period_cost=stepwise,
+        cost_bound=30.0,
+    )
+    demand = Poisson(mean=3.0)
+    best = iopea.best_in_class(problem.simulator(demand), steps=1_000_000)
+    assert best.cost > iopea.best_in_class(plain.simulator(demand), steps=1_000_000).cost + 1
+    result = iopea.run(iopea.IOPEA(problem), problem.simulator(demand, seed=2), 100_000)
+    gap = best.relative_gaps(problem.simulator(demand), [result.recommendation])
+    assert gap[0] < 0.002
+
+
+def test_simulated_costs_are_the_costs_of_real_rollouts():
+    problem, demand = shop(lead_time=2), Exponential(mean=1.5, zero_probability=0.2)
+    levels = np.array([2.0, 4.0, 7.0])
+    estimates = problem.simulator(demand).costs(levels, 4000, 8, seed=1)
+    from iopea.seeds import seed_for
+
+    path = demand.stream(seed_for("evaluation", 1)).draw(4000)
+    for column, level in enumerate(levels):
+        costs = simulator(problem, path).play((level,), 4000).costs
+        np.testing.assert_allclose(
+            estimates.sums[:, column], costs.reshape(8, -1).sum(axis=1), rtol=1e-10
+        )
+
+
+def test_constants_are_those_of_the_corollary():
+    constants = shop(lead_time=3, high=5.0).constants
+    assert constants.span == 36 * 9 * 3 * 5
+    assert constants.lipschitz == 9
+    assert (constants.cost_low, constants.cost_high) == (-45, 5)
+    assert (constants.alpha, constants.dimension, constants.bound) == (1, 1, 5)
+    assert constants.data_needed(0.05) == 1
+    assert shop(lead_time=0).constants.span > 0
+
+
+def test_order_has_width_one_and_the_highest_level_is_maximal():
+    order = shop().order(LEVELS)
+    assert order.width() == 1
+    assert order.maximal().tolist() == [20]
+    assert order.informs(5, 3)
+    assert not order.informs(3, 5)
+
+
+def test_float32_estimates_are_close():
+    problem = shop()
+    path = problem.simulator(Exponential(mean=2.0)).play((10.0,), 2000).trajectory
+    means = []
+    for precision in ("float64", "float32"):
+        evaluator = problem.evaluator(LEVELS, precision=precision)
+        evaluator.observe(path, True)
+        means.append(evaluator.estimates().mean)
+    np.testing.assert_allclose(means[1], means[0], rtol=1e-4)
+
+
+def test_batches_are_joined_and_nothing_is_lost():
+    problem = shop()
+    path = problem.simulator(Exponential(mean=2.0)).play((10.0,), 5000).trajectory
+    evaluator = problem.evaluator(LEVELS)
+    evaluator.observe(path, True)
+    estimates = evaluator.estimates()
+    assert estimates.sizes.sum() == 5000
+    assert len(estimates.sizes) < 256
+    costs = problem.simulator(Exponential(mean=2.0)).play((10.0,), 5000)
+    held = path["stock"] - path["sales"]
+    assert estimates.sums[:, -1].sum() == pytest.approx((held - 9 * path["sales"]).sum())
+    assert len(costs.trajectory) == 5000
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"lead_time": -1}, ["lead_time", "-1", "at least 0"]),
+        ({"lead_time": 1.5}, ["lead_time", "1.5", "whole"]),
+        ({"lead_time": True}, ["lead_time", "True"]),
+        ({"holding_cost": -2.0}, ["holding_cost", "-2.0"]),
+        ({"holding_cost": math.nan}, ["holding_cost", "nan"]),
+        ({"lost_sales_cost": math.inf}, ["lost_sales_cost", "inf"]),
+        ({"lost_sales_cost": "ten"}, ["lost_sales_cost", "'ten'"]),
+        ({"levels": {"low": 3.0, "high": 2.0}}, ["3.0", "2.0", "low"]),
+        ({"levels": {"low": 0.0, "high": 2.0, "step": 0}}, ["step", "0"]),
+        ({"levels": {"low": 0.0, "hihg": 2.0}}, ["hihg", "did you mean 'high'"]),
+        ({"levels": {"low": 0.0}}, ["high", "missing"]),
+        ({"levels": 7}, ["levels", "7"]),
+        ({"levels": {"low": 0.0, "high": 0.0}}, ["high", "0.0"]),
+        ({"leadtime": 2}, ["leadtime", "did you mean 'lead_time'"]),
+        ({"holding_cost": 0, "lost_sales_cost": 0}, ["0"]),
+        ({"period_cost": stepwise}, ["cost_bound"]),
+    ],
+)
+def test_a_wrong_value_is_refused_in_a_sentence(change, words):
+    with pytest.raises(InputError) as caught:
+        shop(**change)
+    text = str(caught.value)
+    assert "\n" not in text
+    for word in words:
+        assert word in text
+
+
+def test_impossible_trajectories_are_refused():
+    problem = shop()
+    for path, words in [
+        (Trajectory(3.0, stock=[3.0], sales=[3.5]), "3.5"),
+        (Trajectory(3.0, stock=[-1.0], sales=[0.0]), "-1.0"),
+        (Trajectory(3.0, stock=[1.0], sales=[-0.5]), "-0.5"),
+        (Trajectory(3.0, stock=[1.0]), "stock, sales"),
+        (Trajectory(3.0, stock=[1.0], sales=[1.0], demand=[2.0]), "demand"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            problem.check(path)
+    for columns in ({"stock": [math.nan]}, {"stock": ["x"]}, {"stock": [[1.0]]}):
+        with pytest.raises(InputError, match="stock"):
+            Trajectory(3.0, **columns)
+    with pytest.raises(InputError, match="differ in length"):
+        Trajectory(3.0, stock=[1.0, 2.0], sales=[1.0])
