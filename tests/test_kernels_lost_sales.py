@@ -10,11 +10,12 @@ levels_of = st.lists(st.floats(0.1, 20.0), min_size=1, max_size=6)
 demand_of = st.lists(st.one_of(st.just(0.0), st.floats(0.0, 8.0)), min_size=1, max_size=40)
 
 
-def start(levels, lead_time, dtype="float64"):
-    on_hand = np.zeros(len(levels), dtype=dtype)
-    ring = np.zeros((lead_time + 1, len(levels)), dtype=dtype)
-    ring[-1] = levels
-    return on_hand, ring, np.zeros(len(levels), dtype=dtype)
+def start(levels, lead_time, costs, dtype="float64"):
+    n = len(levels)
+    ring = kernels.start_ring(
+        np.asarray(levels, dtype=float), np.zeros(n), np.zeros((lead_time, n)), dtype
+    )
+    return ring, kernels.potential(ring, 0, costs).astype(dtype)
 
 
 def in_steps(stock, sales, order):
@@ -24,8 +25,10 @@ def in_steps(stock, sales, order):
 @given(levels_of, st.integers(0, 8), demand_of, st.integers(1, 9))
 @settings(deadline=None, max_examples=150)
 def test_replay_equals_its_twin(levels, lead_time, demand, size):
-    on_hand, ring, running = start(levels, lead_time)
-    batches = kernels.replay(np.array(demand), on_hand, ring, 0, (1.5, 7.0), running, 0, size)
+    ring, running = start(levels, lead_time, (1.5, 7.0))
+    batches, _ = kernels.replay(
+        np.array(demand), np.array(levels), ring, 0, 0, (1.5, 7.0), running, 0, size
+    )
     expected = replay_twin(levels, lead_time, demand, 1.5, 7.0, size)
     assert batches.shape == (len(demand) // size, len(levels))
     np.testing.assert_allclose(batches, np.reshape(expected, batches.shape), rtol=0, atol=1e-9)
@@ -38,8 +41,10 @@ def test_replay_with_a_cost_of_ones_own_equals_its_twin(levels, lead_time, size)
     rng = np.random.default_rng(size)
     demand = rng.integers(0, 5, 40).astype(float)
     whole = [float(round(level)) for level in levels]
-    on_hand, ring, running = start(whole, lead_time)
-    batches = kernels.replay(demand, on_hand, ring, 0, (1.0, 2.0), running, 0, size, own=in_steps)
+    ring, running = start(whole, lead_time, (1.0, 2.0))
+    batches, _ = kernels.replay(
+        demand, np.array(whole), ring, 0, 0, (1.0, 2.0), running, 0, size, own=in_steps
+    )
     expected = replay_twin(whole, lead_time, demand.tolist(), 1.0, 2.0, size, in_steps)
     np.testing.assert_allclose(batches, np.reshape(expected, batches.shape), rtol=0, atol=1e-9)
 
@@ -49,24 +54,24 @@ def test_replay_with_a_cost_of_ones_own_equals_its_twin(levels, lead_time, size)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_bits_do_not_depend_on_how_a_path_is_cut(lead_time, dtype, own):
     rng = np.random.default_rng(3)
-    levels, demand, size = rng.uniform(0, 9, 1100), rng.exponential(1.0, 500), 7
-    on_hand, ring, running = start(levels, lead_time, dtype)
-    whole = kernels.replay(demand, on_hand, ring, 0, (0.7, 3.3), running, 0, size, own)
-    on_hand2, ring2, running2 = start(levels, lead_time, dtype)
-    parts, first = [], 0
+    levels, demand, size = rng.uniform(0, 9, 1100), rng.exponential(1.0, 2500), 1200
+    costs = (0.7, 3.3)
+    ring, running = start(levels, lead_time, costs, dtype)
+    whole, since = kernels.replay(demand, levels, ring, 0, 0, costs, running, 0, size, own)
+    ring2, running2 = start(levels, lead_time, costs, dtype)
+    parts, first, since2 = [], 0, 0
     while first < demand.size:
-        part = demand[first : first + int(rng.integers(1, 12))]
-        parts.append(
-            kernels.replay(
-                part, on_hand2, ring2, first % (lead_time + 1), (0.7, 3.3), running2,
-                first % size, size, own,
-            )
+        part = demand[first : first + int(rng.integers(1, 30))]
+        batches, since2 = kernels.replay(
+            part, levels, ring2, first % (lead_time + 2), since2, costs, running2,
+            first % size, size, own,
         )  # fmt: skip
+        parts.append(batches)
         first += part.size
     np.testing.assert_array_equal(np.concatenate(parts), whole)
     np.testing.assert_array_equal(running2, running)
     np.testing.assert_array_equal(ring2, ring)
-    np.testing.assert_array_equal(on_hand2, on_hand)
+    assert since2 == since
 
 
 def test_threads_do_not_change_a_bit():
@@ -74,9 +79,9 @@ def test_threads_do_not_change_a_bit():
     levels, demand = rng.uniform(0, 9, 5000), rng.exponential(1.0, 600)
     results = []
     for threads in (1, 2, 4):
-        state = start(levels, 2)
+        ring, running = start(levels, 2, (1, 9))
         results.append(
-            kernels.replay(demand, state[0], state[1], 0, (1, 9), state[2], 0, 50, threads=threads)
+            kernels.replay(demand, levels, ring, 0, 0, (1, 9), running, 0, 50, threads=threads)[0]
         )
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])

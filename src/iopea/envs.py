@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from iopea.demand import Demand, DemandStream
 from iopea.errors import InputError, unknown
 from iopea.files import default_problem
-from iopea.kernels.lost_sales import serve
+from iopea.kernels.lost_sales import sold_by_now
 from iopea.problems.lost_sales import LostSales
 
 LOST_SALES = "iopea/LostSales-v0"
@@ -169,7 +169,8 @@ class LostSalesEnv(gymnasium.Env[Floats, Floats]):
         arriving, *self._pipeline = [*self._pipeline, order]
         stock = self._on_hand + arriving
         demand = float(self._stream.draw(1)[0])
-        left, sales = serve(self._on_hand, arriving, demand)
+        sales = float(sold_by_now(stock, 0.0, demand))
+        left = stock - sales
         self._on_hand, self._sales, self._period = left, sales, self._period + 1
 
         own_cost = self.problem.period_cost

@@ -13,9 +13,13 @@ from iopea.errors import InputError, unknown
 class Model(BaseModel):
     """A frozen set of checked values that raises :class:`InputError`, one sentence each."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
-    def __init__(self, **values: Any) -> None:
+    def __init__(self, /, **values: Any) -> None:
+        known = type(self).model_fields
+        for key in values:  # first, so that a misspelt key isn't reported as a missing one
+            if key not in known:
+                raise unknown(f"key in {type(self).__name__}", key, known)
         try:
             super().__init__(**values)
         except ValidationError as error:
@@ -24,12 +28,9 @@ class Model(BaseModel):
 
 def _sentence(model: type[Model], error: ValidationError) -> InputError:
     """Say the first thing that is wrong, with the value and what would be right."""
-    # A misspelt key is also a missing one: the misspelling is what helps.
-    first = min(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
+    first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     match first["type"]:
-        case "extra_forbidden":
-            return unknown(f"key in {model.__name__}", key, model.model_fields)
         case "missing":
             return InputError(f"{model.__name__} needs {key!r}, which is missing.")
         case "value_error":

@@ -100,12 +100,11 @@ def replay_speed(
     path, some_levels = demand.tolist(), levels[some].tolist()
     kernel = twin = np.inf
     for attempt in range(rounds + 1):
-        on_hand = np.zeros(policies, dtype=precision)
-        ring = np.zeros((lead_time + 1, policies), dtype=precision)
-        ring[-1] = levels
-        running = np.zeros(policies, dtype=precision)
+        on_hand, orders = np.zeros(policies), np.zeros((lead_time, policies))
+        ring = kernels.start_ring(levels, on_hand, orders, precision)
+        running = kernels.potential(ring, 0, (1.0, 10.0)).astype(precision)
         start = time.perf_counter()
-        batches = kernels.replay(demand, on_hand, ring, 0, (1.0, 10.0), running, 0, size)
+        batches, _ = kernels.replay(demand, levels, ring, 0, 0, (1.0, 10.0), running, 0, size)
         elapsed = time.perf_counter() - start
         if attempt == 0:
             continue  # it was compiled just now

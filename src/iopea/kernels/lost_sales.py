@@ -1,14 +1,23 @@
 """Compiled kernels of the lost-sales system under base-stock policies.
 
-The state of one policy is its stock on hand and a ring of ``L + 1`` orders:
-the ``L`` orders in the pipeline and the one about to be placed. Once the
-inventory position has reached the level, every order equals the sales of the
-period before, so a period reads and writes one slot of the ring. ``head`` is
-the slot of the order that arrives in the coming period.
+Let C_t be what a policy has sold up to period t. Under a base-stock level θ all
+that was sold has been ordered again, and what was ordered more than L periods
+ago has arrived, so that θ + C_{t-L-1} has arrived by period t, and
 
-Costs are added to a running sum period by period, in the same order and with
-the same roundings however a path is cut into calls, so the bits don't depend on
-that. Products are fused with sums where the processor can.
+    C_t = min(θ + C_{t-L-1}, C_{t-1} + D_t).
+
+The state of a policy is thus a ring of its last L + 2 values of C (the oldest is
+there for the order of a period, C_{t-1} - C_{t-2}); ``head`` is the slot of the
+oldest, which the next value replaces. A start with stock on hand and orders on
+their way is a history that leads there, with negative C.
+
+Neither stock nor sales need be summed up. The stock left over in a period is
+θ + C_{t-L-1} - C_t, so the pseudo-cost of n periods is a difference of
+potentials: h n θ + Φ(before) - Φ(after), where Φ is h times the sum of the last
+L + 1 values of C plus p times the last one. ``running`` holds the cost of the
+batch in progress plus Φ at the last settlement, after which every policy's C was
+set back to 0, so that no digits are lost. Where settlements fall depends on the
+number of periods alone, and so do the bits.
 """
 
 from __future__ import annotations
@@ -26,9 +35,9 @@ from iopea.types import Array, PeriodCost
 #: Policies advanced together, so that their states stay in the first-level cache.
 BLOCK = 512
 #: Unused columns of the working copy: rows a power of two apart would share cache sets.
-_PADDING = 8
-#: Let products be fused with sums, and no other liberty.
-_FUSE = {"contract"}
+_PADDING = 24
+#: Periods between settlements, by precision: C must not outgrow its digits.
+SETTLE = {np.dtype("float64"): 1024, np.dtype("float32"): 128}
 #: Share of the level below which a difference is rounding, not an order.
 _NOT_AN_ORDER = 1e-12
 #: Policy-periods below which starting threads costs more than it saves.
@@ -36,11 +45,10 @@ _WORTH_A_THREAD = 2**20
 
 
 @njit(cache=True, inline="always")
-def serve(on_hand, arriving, demand):  # type: ignore[no-untyped-def]
-    """One period: an order arrives, demand is met as far as the stock allows."""
-    stock = on_hand + arriving
-    sales = demand if demand < stock else stock
-    return stock - sales, sales
+def sold_by_now(arrived, sold, demand):  # type: ignore[no-untyped-def]
+    """The transition: what has been sold once demand was met as far as stock allows."""
+    wanted = sold + demand
+    return wanted if wanted < arrived else arrived
 
 
 @njit(cache=True, inline="always")
@@ -49,115 +57,138 @@ def own_cost(stock, sales, order):  # type: ignore[no-untyped-def]
     return 0.0 * stock
 
 
-@njit(cache=True, inline="always")
-def pseudo_cost(total, left, sales, holding, price):  # type: ignore[no-untyped-def]
-    """Add the pseudo-cost h (stock left over) - p (sales) of a period to a running sum."""
-    return (total + left * holding) - sales * price
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def _copy_row(target, source, to, start, width):  # type: ignore[no-untyped-def]
+def _one_period(work, width, oldest, next_oldest, newest, demand):  # type: ignore[no-untyped-def]
     for j in range(width):
-        target[to + j] = source[start + j]
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FUSE)
-def _one_period(on_hand, cost, ring0, demand0, holding, price):  # type: ignore[no-untyped-def]
-    for j in range(on_hand.shape[0]):
-        left, sales = serve(on_hand[j], ring0[j], demand0)
-        on_hand[j] = left
-        ring0[j] = sales
-        cost[j] = pseudo_cost(cost[j], left, sales, holding, price)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FUSE)
-def _three_periods(  # type: ignore[no-untyped-def]
-    on_hand, cost, ring0, ring1, ring2, demand0, demand1, demand2, holding, price
-):
-    # Three periods at a time keep stock and cost in registers.
-    for j in range(on_hand.shape[0]):
-        total = cost[j]
-        left, sales = serve(on_hand[j], ring0[j], demand0)
-        ring0[j] = sales
-        total = pseudo_cost(total, left, sales, holding, price)
-        left, sales = serve(left, ring1[j], demand1)
-        ring1[j] = sales
-        total = pseudo_cost(total, left, sales, holding, price)
-        left, sales = serve(left, ring2[j], demand2)
-        ring2[j] = sales
-        total = pseudo_cost(total, left, sales, holding, price)
-        on_hand[j] = left
-        cost[j] = total
+        work[oldest, j] = sold_by_now(work[0, j] + work[next_oldest, j], work[newest, j], demand)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _replay_linear(  # type: ignore[no-untyped-def]
-    demand, on_hand, ring, head, holding, price, running, filled, size, batches, start, stop
+def _charged_period(work, width, oldest, next_oldest, newest, second, demand):  # type: ignore[no-untyped-def]
+    """A period in which the user's own cost is charged as well."""
+    for j in range(width):
+        arrived, sold = work[0, j] + work[next_oldest, j], work[newest, j]
+        order = sold - work[second, j]
+        now = sold_by_now(arrived, sold, demand)
+        work[oldest, j] = now
+        work[1, j] += own_cost(arrived - sold, now - sold, order)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _three_periods(  # type: ignore[no-untyped-def]
+    work, width, row0, row1, row2, row3, newest, demand0, demand1, demand2
 ):
+    # Three periods at a time keep levels and sales in registers.
+    for j in range(width):
+        level = work[0, j]
+        first = sold_by_now(level + work[row1, j], work[newest, j], demand0)
+        second = sold_by_now(level + work[row2, j], first, demand1)
+        third = sold_by_now(level + work[row3, j], second, demand2)
+        work[row0, j] = first
+        work[row1, j] = second
+        work[row2, j] = third
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _add_row(work, to, row, factor, width):  # type: ignore[no-untyped-def]
+    for j in range(width):
+        work[to, j] += factor * work[row, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _subtract_row(work, to, row, width):  # type: ignore[no-untyped-def]
+    for j in range(width):
+        work[to, j] -= work[row, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _settle(work, width, slots, head, periods, holding, price):  # type: ignore[no-untyped-def]
+    """Turn potentials into cost: the running cost is that of the batch alone afterwards."""
+    newest = 2 + (head + slots - 1) % slots
+    _add_row(work, 1, 0, periods * holding, width)
+    for age in range(1, slots):
+        _add_row(work, 1, 2 + (head + age) % slots, -holding, width)
+    _add_row(work, 1, newest, -price, width)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _set_back(work, width, slots, head, holding):  # type: ignore[no-untyped-def]
+    """Set every policy's C back to 0, and add the potential from there to the running cost."""
+    newest = 2 + (head + slots - 1) % slots
+    for age in range(slots):
+        _subtract_row(work, 2 + (head + age) % slots, newest, width)  # the newest comes last
+    for age in range(1, slots):
+        _add_row(work, 1, 2 + (head + age) % slots, holding, width)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _load(work, levels, running, ring, first, width):  # type: ignore[no-untyped-def]
+    for j in range(width):
+        work[0, j] = levels[first + j]
+        work[1, j] = running[first + j]
+        for slot in range(ring.shape[0]):
+            work[2 + slot, j] = ring[slot, first + j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _store(work, running, ring, first, width):  # type: ignore[no-untyped-def]
+    for j in range(width):
+        running[first + j] = work[1, j]
+        for slot in range(ring.shape[0]):
+            ring[slot, first + j] = work[2 + slot, j]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _replay(  # type: ignore[no-untyped-def]
+    demand, levels, ring, head, since, interval, holding, price, running, filled, size, batches,
+    start, stop, charged,
+):  # fmt: skip
+    number = ring.dtype.type
     slots = ring.shape[0]
     periods = demand.shape[0]
-    # A block is worked on in a small aligned copy whose rows don't share cache sets.
-    copy = np.empty((slots + 2, BLOCK + _PADDING), ring.dtype)
+    # A block is worked on in a small aligned copy: levels, running cost and the ring.
+    work = np.empty((slots + 2, BLOCK + _PADDING), ring.dtype)
+    settled = since
     for first in range(start, stop, BLOCK):
         width = min(BLOCK, stop - first)
-        _copy_row(copy[0], on_hand, 0, first, width)
-        _copy_row(copy[1], running, 0, first, width)
-        for slot in range(slots):
-            _copy_row(copy[2 + slot], ring[slot], 0, first, width)
-        stock_block, cost_block = copy[0, :width], copy[1, :width]
-        slot, count, row, t = head, filled, 0, 0
+        _load(work, levels, running, ring, first, width)
+        slot, settled, count, row, t = head, since, filled, 0, 0
         while t < periods:
-            ring0 = copy[2 + slot, :width]
-            if slots >= 3 and t + 3 <= periods and count + 3 <= size:
-                ring1 = copy[2 + (slot + 1) % slots, :width]
-                ring2 = copy[2 + (slot + 2) % slots, :width]
+            left = min(periods - t, size - count, interval - settled)
+            newest = 2 + (slot + slots - 1) % slots
+            row0 = 2 + slot
+            row1 = 2 + (slot + 1) % slots
+            if charged:
+                second = 2 + (slot + slots - 2) % slots
+                _charged_period(work, width, row0, row1, newest, second, demand[t])
+                done = 1
+            elif slots >= 4 and left >= 3:
+                row2 = 2 + (slot + 2) % slots
+                row3 = 2 + (slot + 3) % slots
                 _three_periods(
-                    stock_block, cost_block, ring0, ring1, ring2,
-                    demand[t], demand[t + 1], demand[t + 2], holding, price,
+                    work, width, row0, row1, row2, row3, newest,
+                    demand[t], demand[t + 1], demand[t + 2],
                 )  # fmt: skip
                 done = 3
             else:
-                _one_period(stock_block, cost_block, ring0, demand[t], holding, price)
+                _one_period(work, width, row0, row1, newest, demand[t])
                 done = 1
             slot = (slot + done) % slots
             t += done
             count += done
-            if count == size:
-                _copy_row(batches[row], copy[1], first, 0, width)
-                cost_block[:] = 0.0
-                row += 1
-                count = 0
-        _copy_row(on_hand, copy[0], first, 0, width)
-        _copy_row(running, copy[1], first, 0, width)
-        for slot in range(slots):
-            _copy_row(ring[slot], copy[2 + slot], first, 0, width)
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FUSE)
-def _replay_with_own_cost(  # type: ignore[no-untyped-def]
-    demand, on_hand, ring, head, holding, price, running, filled, size, batches, start, stop
-):
-    slots = ring.shape[0]
-    for first in range(start, stop, BLOCK):
-        last = min(first + BLOCK, stop)
-        slot, count, row = head, filled, 0
-        for t in range(demand.shape[0]):
-            placed = (slot + slots - 1) % slots
-            for j in range(first, last):
-                order = ring[placed, j]
-                left, sales = serve(on_hand[j], ring[slot, j], demand[t])
-                on_hand[j] = left
-                ring[slot, j] = sales
-                running[j] = pseudo_cost(running[j], left, sales, holding, price)
-                running[j] += own_cost(left + sales, sales, order)
-            slot = (slot + 1) % slots
-            count += 1
-            if count == size:
-                for j in range(first, last):
-                    batches[row, j] = running[j]
-                    running[j] = 0.0
-                row += 1
-                count = 0
+            settled += done
+            if count == size or settled == interval:
+                _settle(work, width, slots, slot, number(settled), holding, price)
+                settled = 0
+                if count == size:
+                    for j in range(width):
+                        batches[row, first + j] = work[1, j]
+                        work[1, j] = 0.0
+                    row += 1
+                    count = 0
+                _set_back(work, width, slots, slot, holding)
+        _store(work, running, ring, first, width)
+    return settled
 
 
 @njit(cache=True, inline="always")
@@ -186,70 +217,98 @@ def _roll_out(level, demand, on_hand, pipeline, stop_when_empty, stock, sales, l
                 pipeline[i] = pipeline[i + 1]
             pipeline[lead_time - 1] = order
         stock[t] = on_hand + arriving
-        on_hand, sales[t] = serve(on_hand, arriving, demand[t])
+        sales[t] = sold_by_now(stock[t], 0.0, demand[t])
+        on_hand = stock[t] - sales[t]
         left[t] = on_hand
         own[t] = own_cost(stock[t], sales[t], order)
     return demand.shape[0], on_hand
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=64)
 def _compiled_with(kernel: Any, cost: PeriodCost) -> Any:
-    """Compile ``kernel`` anew with the user's cost in the place of ``own_cost``."""
-    source = kernel.py_func
+    """Compile ``kernel``, and what it calls, with the user's cost in the place of ``own_cost``."""
     scalar = cost if hasattr(cost, "py_func") else njit(cost)
-    names = {**source.__globals__, "own_cost": scalar}
-    rebound = FunctionType(source.__code__, names, source.__name__)
-    return njit(nogil=True, error_model="numpy", fastmath=_FUSE)(rebound)
+    names = {**kernel.py_func.__globals__, "own_cost": scalar}
+    for inner in (_charged_period, kernel):
+        source = inner.py_func
+        rebound = FunctionType(source.__code__, names, source.__name__)
+        names = {**names, source.__name__: njit(nogil=True, error_model="numpy")(rebound)}
+    return names[kernel.py_func.__name__]
+
+
+def start_ring(levels: Array, on_hand: Array, orders: Array, dtype: str = "float64") -> Array:
+    """The ring of policies with stock on hand and, oldest first, L orders on their way.
+
+    ``on_hand`` is an array (n,) and ``orders`` an array (L, n); what is missing to
+    the level is ordered next.
+
+    >>> start_ring(np.array([5.0]), np.array([1.0]), np.array([[2.0], [0.5]]))[:, 0]
+    array([-4. , -2. , -1.5,  0. ])
+    """
+    held = np.cumsum([on_hand, *orders], axis=0) - levels
+    return np.concatenate([held, np.zeros((1, levels.size))]).astype(dtype)
+
+
+def potential(ring: Array, head: int, costs: tuple[float, float]) -> Array:
+    """Φ of each policy: h times its last L + 1 values of C plus p times the last one."""
+    in_order = np.roll(ring, -head, axis=0)[1:].astype(np.float64)
+    return np.asarray(costs[0] * in_order.sum(axis=0) + costs[1] * in_order[-1])
 
 
 def replay(
     demand: Array,
-    on_hand: Array,
+    levels: Array,
     ring: Array,
     head: int,
+    since: int,
     costs: tuple[float, float],
     running: Array,
     filled: int,
     size: int,
     own: PeriodCost | None = None,
     threads: int = 1,
-) -> Array:
+) -> tuple[Array, int]:
     """Advance all policies over one path of (seen) demand, in place.
 
     Parameters
     ----------
     demand : array (periods,). What every policy faces, cut at what was seen.
-    on_hand, ring : arrays (n,) and (L + 1, n). The policies' states.
-    head : int. Slot of the ring that arrives first.
+    levels, ring : arrays (n,) and (L + 2, n). The policies and their states.
+    head : int. Slot of the ring that is oldest.
+    since : int. Periods since the last settlement.
     costs : holding cost and lost-sales cost per unit.
-    running : array (n,). Pseudo-cost of the batch in progress.
+    running : array (n,). Cost of the batch in progress, plus Φ at the last settlement.
     filled, size : int. Periods already in that batch, and its full size.
     own : callable, optional. A further cost of (stock after arrivals, sales, order).
 
     Returns
     -------
-    array (finished batches, n). The pseudo-cost of each batch that was filled.
+    array (finished batches, n) : the pseudo-cost of each batch that was filled.
+    int : periods since the last settlement, now.
     """
     number = running.dtype.type
+    interval = SETTLE[running.dtype]
     batches = np.empty(((filled + demand.size) // size, running.size), dtype=running.dtype)
     path = np.array(demand, dtype=running.dtype)
+    levels = levels.astype(running.dtype)
     holding, price = number(costs[0]), number(costs[1])
-    kernel = _replay_linear if own is None else _compiled_with(_replay_with_own_cost, own)
+    kernel = _replay if own is None else _compiled_with(_replay, own)
 
-    def advance(start: int, stop: int) -> None:
-        kernel(
-            path, on_hand, ring, head, holding, price, running, filled, size, batches, start, stop
-        )
+    def advance(start: int, stop: int) -> int:
+        return int(
+            kernel(
+                path, levels, ring, head, since, interval, holding, price, running, filled, size,
+                batches, start, stop, own is not None,
+            )
+        )  # fmt: skip
 
-    if threads == 1 or on_hand.size * demand.size < _WORTH_A_THREAD:
-        advance(0, on_hand.size)
-        return batches
+    if threads == 1 or running.size * demand.size < _WORTH_A_THREAD:
+        return batches, advance(0, running.size)
     # One contiguous part of whole blocks per thread.
-    blocks = -(-on_hand.size // BLOCK)
-    edges = [min(on_hand.size, BLOCK * (blocks * i // threads)) for i in range(threads + 1)]
+    blocks = -(-running.size // BLOCK)
+    edges = [min(running.size, BLOCK * (blocks * i // threads)) for i in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(advance, edges[:-1], edges[1:]))
-    return batches
+        return batches, max(pool.map(advance, edges[:-1], edges[1:]))
 
 
 def roll_out(

@@ -198,9 +198,9 @@ class BaseStockReplay(Evaluator):
         self._settled = False
         # The candidates.
         self._levels = np.array(levels, dtype=np.float64)
-        self._stock = np.zeros(levels.size, dtype=precision)
-        self._ring = np.zeros((problem.lead_time + 1, levels.size), dtype=precision)
+        self._ring = np.zeros((problem.lead_time + 2, levels.size), dtype=precision)
         self._head = 0
+        self._since = 0
         self._batches = Batches(levels.size, precision)
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
@@ -235,10 +235,19 @@ class BaseStockReplay(Evaluator):
             less = np.minimum(held, cut)
             held -= less
             cut -= less
-        next_order = np.maximum(self._levels - np.sum(state, axis=0), 0.0)
-        self._stock[:] = state[0]
-        self._ring[:] = [*state[1:], next_order]
-        self._head = 0
+        costs, running = self._problem.unit_costs, self._batches.running
+        running += self._pending()
+        self._ring = kernels.start_ring(
+            self._levels, state[0], np.array(state[1:]), self._ring.dtype.name
+        )
+        self._head = self._since = 0
+        running += kernels.potential(self._ring, 0, costs).astype(running.dtype)
+
+    def _pending(self) -> Array:
+        """What the batch in progress has cost, less what its running sum says."""
+        costs = self._problem.unit_costs
+        held = costs[0] * self._since * self._levels
+        return held - kernels.potential(self._ring, self._head, costs)
 
     def _replay(self, sales: Array) -> None:
         """Advance all candidates over periods that are known exactly for each of them."""
@@ -246,9 +255,9 @@ class BaseStockReplay(Evaluator):
         first = 0
         while first < sales.size:
             part = sales[first : first + batches.room]
-            filled = kernels.replay(
-                part, self._stock, self._ring, self._head, self._problem.unit_costs,
-                batches.running, batches.filled, batches.size,
+            filled, self._since = kernels.replay(
+                part, self._levels, self._ring, self._head, self._since,
+                self._problem.unit_costs, batches.running, batches.filled, batches.size,
                 self._problem.period_cost, self._threads,
             )  # fmt: skip
             self._head = (self._head + part.size) % len(self._ring)
@@ -266,18 +275,20 @@ class BaseStockReplay(Evaluator):
         sizes = np.full(len(batches.costs), float(batches.size))
         if not batches.filled:
             return Estimates(batches.costs, sizes)
-        return Estimates(
-            np.vstack([batches.costs, batches.running]), np.append(sizes, batches.filled)
-        )
+        last = batches.running + self._pending()
+        return Estimates(np.vstack([batches.costs, last]), np.append(sizes, batches.filled))
 
     def forget(self) -> None:
         """Start counting anew, from the present states."""
         self._batches.clear()
+        self._batches.running += kernels.potential(
+            self._ring, self._head, self._problem.unit_costs
+        ).astype(self._ring.dtype)
+        self._since = 0
 
     def keep(self, mask: Mask) -> None:
         """Keep only these levels."""
         self._levels = self._levels[mask]
-        self._stock = self._stock[mask]
         self._ring = np.compress(mask, self._ring, axis=1)
         self._batches.keep(mask)
 
@@ -289,9 +300,9 @@ class BaseStockReplay(Evaluator):
             "played": self._played,
             "settled": self._settled,
             "levels": self._levels.copy(),
-            "stock": self._stock.copy(),
             "ring": self._ring.copy(),
             "head": self._head,
+            "since": self._since,
             "batches": self._batches.state_dict(),
         }
 
@@ -301,7 +312,7 @@ class BaseStockReplay(Evaluator):
         self._settled, self._head = bool(state["settled"]), int(state["head"])
         self._pipeline = np.array(state["pipeline"])
         self._levels = np.array(state["levels"])
-        self._stock = np.array(state["stock"])
+        self._since = int(state["since"])
         self._ring = np.array(state["ring"])
         self._batches.load_state_dict(state["batches"])
 
@@ -337,19 +348,18 @@ class LostSalesSimulator(Simulator):
         problem = self.problem
         levels = as_policies(policies)[:, 0]
         size = -(-steps // batches)
-        stock = np.zeros(levels.size)
-        ring = np.zeros((problem.lead_time + 1, levels.size))
-        ring[-1] = levels
-        running = np.zeros(levels.size)
+        nothing = np.zeros((problem.lead_time, levels.size))
+        ring = kernels.start_ring(levels, np.zeros(levels.size), nothing)
+        running = kernels.potential(ring, 0, problem.unit_costs)
         stream = self.demand.stream(seed_for("evaluation", seed))
         rows: list[Array] = []
-        filled, head, lost = 0, 0, np.zeros(batches)
+        filled, head, since, lost = 0, 0, 0, np.zeros(batches)
         for row in range(batches):
             remaining = size
             while remaining:
                 demand = stream.draw(min(remaining, _PATH))
-                done = kernels.replay(
-                    demand, stock, ring, head, problem.unit_costs,
+                done, since = kernels.replay(
+                    demand, levels, ring, head, since, problem.unit_costs,
                     running, filled, size, problem.period_cost,
                 )  # fmt: skip
                 head = (head + demand.size) % len(ring)

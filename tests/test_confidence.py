@@ -1,0 +1,694 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+
+import iopea.confidence
+from iopea.confidence import (
+    RULES,
+    Paired,
+    Published,
+    Setting,
+    Theorem,
+    _critical_value,
+    _studentise,
+    rule_named,
+    theorem_epoch_length,
+    theorem_epochs,
+    theorem_half_width,
+)
+from iopea.errors import InputError
+from iopea.types import Estimates
+
+#: The probability with which a statistical test may fail although all is well.
+FALSE_ALARM = 1e-6
+
+#: A slow machine is no failure.
+patient = settings(deadline=None)
+
+SETTINGS = [
+    {},
+    {"width": 3, "span": 5.0, "policies": 1000, "horizon": 10**6},
+    {"alpha": 0.3, "data_needed": 7, "delta": 0.01, "horizon": 10**7},
+    {"alpha": 0.01, "width": 12, "data_needed": 40, "horizon": 10**9, "cost_range": 80.0},
+    {"horizon": 20, "delta": 0.5, "policies": 1},
+]
+
+
+def setting(**changes):
+    values = {
+        "policies": 50,
+        "width": 1,
+        "span": 2.0,
+        "cost_range": 1.0,
+        "lipschitz": 0.0,
+        "horizon": 10**5,
+    }
+    return Setting(**{**values, **changes})
+
+
+def line(n):
+    return np.linspace(0.0, 1.0, n)[:, None]
+
+
+def flat(costs, batches=8, size=4.0):
+    """Estimates without any noise."""
+    return Estimates(np.tile(size * np.asarray(costs, dtype=float), (batches, 1)), _equal(batches))
+
+
+def _equal(batches, size=4.0):
+    return np.full(batches, size)
+
+
+def factors(n, frequencies=(1, 2, 3)):
+    """Loadings of a stationary Gaussian process on a net of n policies."""
+    x = np.linspace(0.0, 1.0, n)
+    waves = [wave(2 * np.pi * k * x) for k in frequencies for wave in (np.cos, np.sin)]
+    return np.array(waves) / math.sqrt(len(frequencies))
+
+
+def paths(rng, batches, loadings, size=4.0):
+    """Batch sums of policies that all have the same true mean."""
+    return math.sqrt(size) * rng.standard_normal((batches, len(loadings))) @ loadings
+
+
+# Rules by name.
+
+
+def test_rules_are_known_by_name():
+    assert {"paired", "theorem", "published"} == set(RULES)
+    for name, rule in RULES.items():
+        assert rule_named(name) is rule
+        assert rule.name == name
+
+
+def test_a_misspelt_rule_is_answered_with_the_nearest():
+    with pytest.raises(InputError, match="Unknown rule 'pared': did you mean 'paired'"):
+        rule_named("pared")
+    with pytest.raises(InputError, match="use one of 'paired', 'published', 'theorem'"):
+        rule_named("xyz")
+
+
+# Theorem.
+
+
+@pytest.mark.parametrize("changes", SETTINGS)
+@pytest.mark.parametrize("epoch", [1, 2, 5])
+def test_theorem_constants(changes, epoch):
+    s = setting(**changes)
+    rule = Theorem(s)
+    n_k = 4**epoch * s.data_needed * math.log(s.horizon) / s.alpha
+    assert rule.epoch_length(epoch) == math.ceil(n_k)
+    data = s.alpha * math.ceil(n_k)
+    epochs = theorem_epochs(s, s.horizon)
+    root = math.sqrt(2 * math.log(4 * s.policies * epochs / s.delta) / data)
+    assert rule.half_width(epoch) == pytest.approx(s.span / data + (s.span + 2) * root, rel=1e-12)
+
+
+@pytest.mark.parametrize("changes", SETTINGS)
+def test_epochs_fill_the_horizon(changes):
+    s = setting(**changes)
+    lengths = [math.ceil(4**k * s.data_needed * math.log(s.horizon) / s.alpha) for k in range(40)]
+    epochs = theorem_epochs(s, s.horizon)
+    assert s.width * sum(lengths[1 : epochs + 1]) <= s.horizon
+    assert s.width * sum(lengths[1 : epochs + 2]) > s.horizon
+
+
+def test_epochs_fill_the_horizon_to_the_last_step():
+    full = 0
+    for horizon in range(10, 2000):
+        lengths = [math.ceil(4**k * math.log(horizon)) for k in range(1, 6)]
+        used = 2 * np.cumsum(lengths)
+        epochs = max(int((used <= horizon).sum()), 1)
+        full += horizon in used
+        assert theorem_epochs(setting(width=2), horizon) == epochs
+    assert full
+
+
+def test_at_least_one_epoch():
+    assert theorem_epochs(setting(width=100), 10) == 1
+
+
+@patient
+@given(st.integers(3, 10**12), st.integers(1, 20))
+def test_a_longer_run_never_has_fewer_epochs(horizon, width):
+    s = setting(width=width)
+    assert theorem_epochs(s, horizon) <= theorem_epochs(s, 2 * horizon)
+
+
+def test_half_width_halves_from_epoch_to_epoch():
+    rule = Theorem(setting(span=0.0, horizon=10**6))
+    assert rule.half_width(4) / rule.half_width(3) == pytest.approx(0.5, rel=1e-2)
+
+
+def test_theorem_needs_the_horizon():
+    with pytest.raises(InputError, match="needs the horizon"):
+        Theorem(setting(horizon=None))
+
+
+def test_theorem_keeps_what_is_within_two_half_widths():
+    s = setting(span=0.1, cost_range=30.0)
+    rule = Theorem(s)
+    threshold = 2 * rule.half_width(3) * 30.0
+    means = [5.0 + threshold * (1 - 1e-9), 5.0, 5.0 + threshold * (1 + 1e-9), 5.0 + 9 * threshold]
+    outcome = rule.eliminate(flat(means), line(4), 3)
+    assert outcome.keep.tolist() == [True, True, False, False]
+    assert outcome.threshold == pytest.approx(threshold, rel=1e-12)
+
+
+def log_count(horizon):
+    return math.log(7 * math.sqrt(horizon) + 1)
+
+
+def could_drop(s, horizon, spread):
+    """Whether the last epoch of a run is sharp enough, and there is such an epoch."""
+    last = theorem_epochs(s, horizon)
+    if s.width * theorem_epoch_length(s, horizon, 1) > horizon:
+        return False
+    return 2 * theorem_half_width(s, horizon, last, log_count(horizon)) * s.cost_range < spread
+
+
+@pytest.mark.parametrize("spread", [0.02, 0.3, 4.0, 40.0])
+@pytest.mark.parametrize(
+    "changes", [{}, {"width": 5}, {"span": 0.0}, {"cost_range": 12.0}, {"alpha": 0.2}]
+)
+def test_first_elimination(spread, changes):
+    s = setting(**changes)
+    horizon = Theorem(s).first_elimination(spread, log_count)
+    assert could_drop(s, horizon, spread)
+    assert not could_drop(s, math.floor(0.99 * horizon), spread)
+
+
+@pytest.mark.parametrize("spread", [2.5, 5.0, 7.0, 20.0])
+def test_first_elimination_is_the_least_horizon(spread):
+    s = setting(span=0.5)
+    least = next(horizon for horizon in range(2, 10**5) if could_drop(s, horizon, spread))
+    assert least <= Theorem(s).first_elimination(spread, log_count) <= 1.001 * least + 1
+
+
+@pytest.mark.parametrize("spread", [1e-9, 0.0, -1.0])
+def test_first_elimination_may_never_come(spread):
+    assert Theorem(setting()).first_elimination(spread, log_count) is None
+
+
+def test_first_elimination_with_a_net_that_outgrows_the_data():
+    assert Theorem(setting()).first_elimination(1.0, lambda horizon: float(horizon)) is None
+
+
+# Published.
+
+
+@pytest.mark.parametrize(
+    ("alpha", "settling", "epoch", "length"),
+    [
+        (1.0, 0, 1, 4),
+        (1.0, 5, 3, 69),
+        (0.3, 2, 2, 50),
+        (0.4, 0, 1, 8),
+        (0.6, 0, 1, 8),
+        (0.01, 7, 4, 25607),
+    ],
+)
+def test_published_epoch_length(alpha, settling, epoch, length):
+    assert Published(setting(alpha=alpha, settling=settling)).epoch_length(epoch) == length
+
+
+@pytest.mark.parametrize("epoch", [1, 2, 4])
+@pytest.mark.parametrize(("alpha", "cost_range"), [(1.0, 1.0), (0.25, 30.0)])
+def test_published_compares_sums(epoch, alpha, cost_range):
+    rule = Published(setting(alpha=alpha, cost_range=cost_range, settling=3))
+    length = rule.epoch_length(epoch)
+    beta = 1 / math.sqrt(alpha * length)
+    gaps = 2 * beta * cost_range * np.array([0.0, 1 - 1e-9, 1 + 1e-9, 3.0])
+    sums = np.vstack([100.0 + gaps])
+    outcome = rule.eliminate(Estimates(sums, np.array([float(length)])), line(4), epoch)
+    assert outcome.keep.tolist() == [True, True, False, False]
+    assert outcome.threshold == pytest.approx(2 * beta * cost_range / length, rel=1e-12)
+
+
+# Paired: levels and epochs.
+
+
+@pytest.mark.parametrize("delta", [0.001, 0.05, 0.5])
+def test_levels_add_up_to_delta(delta):
+    rule = Paired(setting(delta=delta))
+    levels = np.array([rule.level(k) for k in range(1, 100_001)])
+    partial = np.cumsum(levels)
+    assert (levels > 0).all()
+    assert (np.diff(levels) < 0).all()
+    assert (partial < delta).all()
+    assert partial[-1] == pytest.approx(delta, rel=1e-4)
+    # Σ_{k <= n} m/((k+m-1)(k+m)) = n/(n+m)
+    n = np.arange(1, levels.size + 1)
+    np.testing.assert_allclose(partial, delta * n / (n + 5), rtol=1e-9)
+
+
+def test_paired_epochs_grow_the_data_by_half():
+    rule = Paired(setting(horizon=None))
+    lengths = [rule.epoch_length(k) for k in range(1, 41)]
+    assert lengths[0] == 64
+    assert min(lengths) >= 1
+    for k, total in enumerate(np.cumsum(lengths)):
+        assert 64 * 1.5**k - 1 < total <= 64 * 1.5**k
+
+
+# Paired: the critical value.
+
+freedoms = st.integers(1, 300)
+levels = st.floats(1e-6, 0.3)
+many_angles = hnp.arrays(float, st.integers(0, 60), elements=st.floats(0.0, math.pi))
+
+
+@patient
+@given(freedoms, levels)
+def test_a_single_comparison_is_a_t_test(freedom, level):
+    exact = stats.t.isf(level, freedom)
+    assert _critical_value(np.zeros(1), freedom, level) == pytest.approx(exact, rel=1e-8)
+    assert _critical_value(np.empty(0), freedom, level) == pytest.approx(exact, rel=1e-8)
+    assert _critical_value(np.zeros(5000), freedom, level) == pytest.approx(exact, rel=1e-8)
+
+
+@patient
+@given(many_angles, freedoms, levels)
+def test_critical_value_lies_between_one_comparison_and_bonferroni(angles, freedom, level):
+    critical = _critical_value(angles, freedom, level)
+    assert critical >= stats.t.isf(level, freedom) * (1 - 1e-8)
+    assert critical <= stats.t.isf(level / (angles.size + 1), freedom) * (1 + 1e-8)
+
+
+@patient
+@given(many_angles, freedoms, levels, st.floats(0.0, 1.0))
+def test_critical_value_grows_with_the_angles(angles, freedom, level, share):
+    smaller = _critical_value(share * angles, freedom, level)
+    assert smaller <= _critical_value(angles, freedom, level) * (1 + 1e-9)
+    longer = np.append(angles, share)
+    assert _critical_value(angles, freedom, level) <= (
+        _critical_value(longer, freedom, level) * (1 + 1e-9)
+    )
+
+
+@patient
+@given(many_angles, freedoms, st.floats(1e-6, 0.1))
+def test_critical_value_falls_with_the_level(angles, freedom, level):
+    assert _critical_value(angles, freedom, 2 * level) < _critical_value(angles, freedom, level)
+
+
+def test_refining_a_net_costs_nothing():
+    coarse = _critical_value(np.full(1_000, 1e-3), 63, 0.01)
+    fine = _critical_value(np.full(100_000, 1e-5), 63, 0.01)
+    assert fine == pytest.approx(coarse, rel=1e-9)
+    assert fine < stats.t.isf(0.01 / 3, 63)
+
+
+def test_no_freedom_no_elimination():
+    assert _critical_value(np.zeros(3), 0.0, 0.05) == math.inf
+    assert _critical_value(np.full(3, 0.1), -1.0, 0.05) == math.inf
+
+
+def test_a_level_that_chance_meets_anyway():
+    assert _critical_value(np.empty(0), 5, 0.5) == 0.0
+
+
+@pytest.mark.xfail(strict=True, reason="brentq has no sign change below 1e12", raises=ValueError)
+def test_very_small_levels_with_one_degree_of_freedom():
+    assert _critical_value(np.empty(0), 1, 1e-14) == pytest.approx(stats.t.isf(1e-14, 1), rel=1e-6)
+
+
+# Paired: standard errors and angles.
+
+
+def test_standard_errors_are_those_of_paired_differences():
+    rng = np.random.default_rng(1)
+    sums = paths(rng, 12, factors(9))
+    error, _ = _studentise(Estimates(sums, _equal(12)), 3)
+    paired = (sums - sums[:, [3]]) / 4.0
+    np.testing.assert_allclose(error, paired.std(axis=0, ddof=1) / math.sqrt(12), atol=1e-15)
+    assert error[3] == 0.0
+
+
+def test_angles_are_those_between_centred_differences():
+    rng = np.random.default_rng(2)
+    sums = rng.standard_normal((7, 6))
+    _, angles = _studentise(Estimates(sums, _equal(7)), 0)
+    centred = sums - sums[:, [0]]
+    centred -= centred.mean(axis=0)
+    cosines = np.corrcoef(centred[:, 1:].T).diagonal(1)
+    np.testing.assert_allclose(angles, np.arccos(cosines), rtol=1e-9)
+
+
+def test_what_never_differs_from_the_reference_adds_no_angle():
+    rng = np.random.default_rng(3)
+    one, two = rng.standard_normal((2, 6, 1))
+    sums = np.hstack([one, one, two, one, two, one])
+    error, angles = _studentise(Estimates(sums, _equal(6)), 0)
+    assert error[[0, 1, 3, 5]].tolist() == [0.0] * 4
+    np.testing.assert_allclose(angles, [0.0], atol=1e-7)
+
+
+def test_a_shift_or_a_scale_of_all_costs_changes_nothing():
+    rng = np.random.default_rng(4)
+    sums = paths(rng, 10, factors(30))
+    rule = Paired(setting())
+    plain = rule.eliminate(Estimates(sums, _equal(10)), line(30), 1)
+    moved = rule.eliminate(Estimates(8.0 * sums + 3.0, _equal(10)), line(30), 1)
+    assert (plain.keep == moved.keep).all()
+    assert moved.threshold == pytest.approx(plain.threshold, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [5000, 8192, 8193])
+def test_chunks_change_nothing(monkeypatch, n):
+    rng = np.random.default_rng(5)
+    sums = paths(rng, 5, factors(n))
+    sums[:, 4000:4200] = sums[:, [17]]
+    estimates = Estimates(sums, _equal(5))
+    assert n > iopea.confidence._CHUNK
+    error, angles = _studentise(estimates, 17)
+    outcome = Paired(setting()).eliminate(estimates, line(n), 1)
+    monkeypatch.setattr(iopea.confidence, "_CHUNK", 10**6)
+    whole_error, whole_angles = _studentise(estimates, 17)
+    whole = Paired(setting()).eliminate(estimates, line(n), 1)
+    np.testing.assert_array_equal(error, whole_error)
+    np.testing.assert_allclose(angles, whole_angles, rtol=1e-12)
+    assert angles.size == n - 202
+    assert (outcome.keep == whole.keep).all()
+    assert outcome.threshold == pytest.approx(whole.threshold, rel=1e-12)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 64])
+def test_small_chunks_change_nothing(monkeypatch, chunk):
+    rng = np.random.default_rng(6)
+    sums = paths(rng, 6, factors(65))
+    sums[:, 10:30] = sums[:, [0]]
+    estimates = Estimates(sums, _equal(6))
+    _, whole = _studentise(estimates, 0)
+    monkeypatch.setattr(iopea.confidence, "_CHUNK", chunk)
+    _, angles = _studentise(estimates, 0)
+    np.testing.assert_allclose(angles, whole, rtol=1e-12)
+
+
+# Paired: the informed mask.
+
+
+def test_a_full_mask_is_no_mask():
+    rng = np.random.default_rng(7)
+    sums, sizes = paths(rng, 9, factors(40)), np.array([4.0] * 8 + [3.0])
+    plain, full = Estimates(sums, sizes), Estimates(sums, sizes, np.ones((9, 40), dtype=bool))
+    for one, other in zip(_studentise(plain, 5), _studentise(full, 5), strict=True):
+        np.testing.assert_array_equal(one, other)
+    rule = Paired(setting(lipschitz=0.1))
+    one, other = (rule.eliminate(e, line(40), 2) for e in (plain, full))
+    assert one.threshold == other.threshold
+    assert (one.keep == other.keep).all()
+
+
+def two_groups(rng, first, second, n=6):
+    """Policies 0 to 2 known from the first batches, the others from the second."""
+    informed = np.zeros((first + second, n), dtype=bool)
+    informed[:first, : n // 2] = True
+    informed[first:, n // 2 :] = True
+    sizes = rng.integers(2, 9, first + second).astype(float)
+    sums = np.where(informed, rng.standard_normal(informed.shape) + sizes[:, None], 0.0)
+    return Estimates(sums, sizes, informed)
+
+
+def test_policies_without_a_common_batch_are_unpaired():
+    estimates = two_groups(np.random.default_rng(8), 5, 11)
+    variance = np.empty(6)
+    for j in range(6):
+        rows = estimates.informed[:, j]
+        sums, sizes = estimates.sums[rows, j], estimates.sizes[rows]
+        mean = sums.sum() / sizes.sum()
+        assert estimates.mean[j] == pytest.approx(mean, rel=1e-12)
+        variance[j] = ((sums - sizes * mean) ** 2).sum() / sizes.sum() ** 2
+    error, _ = _studentise(estimates, 0)
+    unpaired = np.sqrt(variance[0] + variance[3:])
+    np.testing.assert_allclose(error[3:], unpaired * math.sqrt(16 / 15), rtol=1e-12)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="the factor B/(B-1) is that of all batches, not of a policy's own"
+)
+def test_unpaired_standard_errors_are_not_below_welch():
+    rng = np.random.default_rng(9)
+    informed = np.zeros((12, 2), dtype=bool)
+    informed[:2, 0] = informed[2:, 1] = True
+    sums = np.where(informed, rng.standard_normal((12, 2)) * [1.0, 0.01], 0.0)
+    error, _ = _studentise(Estimates(sums, np.ones(12), informed), 1)
+    welch = math.sqrt(sums[:2, 0].var(ddof=1) / 2 + sums[2:, 1].var(ddof=1) / 10)
+    assert error[0] >= welch * (1 - 1e-9)
+
+
+def test_freedom_is_that_of_the_policy_with_the_fewest_batches():
+    rng = np.random.default_rng(10)
+    estimates = two_groups(rng, 4, 40, n=2)
+    outcome = Paired(setting()).eliminate(estimates, line(2), 1)
+    # Two policies: one difference, no angle.
+    assert outcome.threshold == pytest.approx(stats.t.isf(0.05 / 6, 3), rel=1e-8)
+
+
+def test_a_policy_known_from_one_batch_stops_all_elimination():
+    informed = np.ones((6, 3), dtype=bool)
+    informed[1:, 2] = False
+    costs = np.random.default_rng(11).random((6, 3)) + np.array([0.0, 90.0, 90.0])
+    sums = np.where(informed, costs, 0.0)
+    outcome = Paired(setting()).eliminate(Estimates(sums, np.ones(6), informed), line(3), 1)
+    assert outcome.threshold == math.inf
+    assert outcome.keep.all()
+
+
+# Paired: what is dropped.
+
+
+@pytest.mark.parametrize("index", [0, 30, 49])
+def test_ten_standard_errors_are_enough(index):
+    rng = np.random.default_rng(12)
+    sums = paths(rng, 64, factors(50))
+    sums -= sums.mean(axis=0)
+    best = 20
+    sums[:, best] -= 1e-9
+    error, _ = _studentise(Estimates(sums, _equal(64)), best)
+    rule = Paired(setting())
+    for errors, kept in ((10.0, False), (1.0, True)):
+        shifted = sums.copy()
+        shifted[:, index] += 4.0 * errors * error[index]
+        keep = rule.eliminate(Estimates(shifted, _equal(64)), line(50), 1).keep
+        assert keep.tolist() == [i != index or kept for i in range(50)]
+
+
+def test_threshold_counts_standard_errors():
+    rng = np.random.default_rng(13)
+    sums = paths(rng, 32, factors(20))
+    sums -= sums.mean(axis=0)
+    sums[:, 4] -= 1e-9
+    estimates = Estimates(sums, _equal(32))
+    error, _ = _studentise(estimates, 4)
+    rule = Paired(setting())
+    critical = rule.eliminate(estimates, line(20), 1).threshold
+    sums = sums + 4.0 * critical * error * np.where(np.arange(20) % 2, 1 + 1e-6, 1 - 1e-6)
+    outcome = rule.eliminate(Estimates(sums, _equal(32)), line(20), 1)
+    assert outcome.threshold == pytest.approx(critical, rel=1e-9)
+    assert outcome.keep.tolist() == [i % 2 == 0 for i in range(20)]
+
+
+def test_the_net_is_seen_from_its_ends_as_well():
+    rng = np.random.default_rng(19)
+    rule, decisive = Paired(setting()), set()
+    for _ in range(30):
+        estimates = Estimates(paths(rng, 16, factors(40, (1, 2))[:, :-1]), _equal(16))
+        seen_from = {0, int(np.argmin(estimates.mean)), 38}
+        values = {
+            reference: _critical_value(_studentise(estimates, reference)[1], 15, rule.level(1))
+            for reference in seen_from
+        }
+        decisive.add(max(values, key=values.get))
+        assert rule.eliminate(estimates, line(39), 1).threshold == max(values.values())
+    assert {0, 38} <= decisive
+    assert len(decisive) > 2
+
+
+matrices = hnp.arrays(
+    float,
+    st.tuples(st.integers(1, 8), st.integers(1, 12)),
+    elements=st.floats(-100, 100, width=16),
+)
+
+
+@patient
+@given(matrices, st.sampled_from(sorted(RULES)), st.integers(1, 6), st.floats(0.0, 10.0))
+def test_the_best_estimate_survives(sums, name, epoch, lipschitz):
+    rule = RULES[name](setting(lipschitz=lipschitz, cost_range=1e-3))
+    estimates = Estimates(sums, np.ones(len(sums)))
+    keep = rule.eliminate(estimates, line(sums.shape[1]), epoch).keep
+    assert keep.shape == (sums.shape[1],)
+    assert keep[np.argmin(estimates.mean)]
+
+
+@patient
+@given(matrices, st.integers(0, 11))
+def test_the_same_column_has_the_same_fate_as_the_best(sums, copies):
+    best = int(np.argmin(sums.sum(axis=0)))
+    sums = np.insert(sums, [min(copies, sums.shape[1])] * 2, sums[:, [best]], axis=1)
+    estimates = Estimates(sums, np.ones(len(sums)))
+    keep = Paired(setting()).eliminate(estimates, line(sums.shape[1]), 1).keep
+    assert keep[(sums == sums[:, [np.argmin(estimates.mean)]]).all(axis=0)].all()
+
+
+def test_too_little_data_drops_nothing():
+    rule = Paired(setting())
+    for batches in (0, 1):
+        estimates = Estimates(np.tile([1.0, 99.0], (batches, 1)), np.ones(batches))
+        outcome = rule.eliminate(estimates, line(2), 1)
+        assert outcome.keep.all()
+        assert outcome.threshold == math.inf
+
+
+def test_a_single_policy_stays():
+    sums = np.random.default_rng(14).random((5, 1))
+    assert Paired(setting()).eliminate(Estimates(sums, np.ones(5)), line(1), 1).keep.tolist() == [1]
+
+
+def partly_known(unknown, n=6, batches=16):
+    """Costs far apart, some of them unknown: only the first of the known ones is good."""
+    informed = np.ones((batches, n), dtype=bool)
+    informed[:, unknown] = False
+    sums = np.random.default_rng(15).standard_normal((batches, n)) + 1e3 * np.arange(n)
+    return Estimates(np.where(informed, sums, 0.0), np.ones(batches), informed)
+
+
+UNKNOWN = [[0], [5], [2, 3], [0, 5], [0, 1, 2, 3, 4]]
+
+
+@pytest.mark.parametrize("name", ["theorem", "published"])
+@pytest.mark.parametrize("unknown", UNKNOWN)
+def test_what_is_unknown_stays(name, unknown):
+    estimates = partly_known(unknown)
+    keep = RULES[name](setting()).eliminate(estimates, line(6), 1).keep
+    assert np.flatnonzero(keep).tolist() == sorted({*unknown, int(np.nanargmin(estimates.mean))})
+
+
+@pytest.mark.parametrize("unknown", UNKNOWN)
+def test_what_is_unknown_stays_with_paired(unknown):
+    estimates = partly_known(unknown)
+    with np.errstate(all="ignore"):
+        keep = Paired(setting()).eliminate(estimates, line(6), 1).keep
+    assert np.flatnonzero(keep).tolist() == sorted({*unknown, int(np.nanargmin(estimates.mean))})
+
+
+@pytest.mark.xfail(strict=True, reason="_influence divides by 0 steps", raises=RuntimeWarning)
+def test_unknown_policies_raise_no_warning():
+    Paired(setting()).eliminate(partly_known([2]), line(6), 1)
+
+
+def nothing_known():
+    return Estimates(np.zeros((4, 3)), np.ones(4), np.zeros((4, 3), dtype=bool))
+
+
+def test_nothing_known_nothing_dropped():
+    assert Paired(setting()).eliminate(nothing_known(), line(3), 1).keep.all()
+
+
+@pytest.mark.xfail(strict=True, reason="_within: np.nanmin of NaN alone", raises=RuntimeWarning)
+@pytest.mark.parametrize("name", ["theorem", "published"])
+def test_nothing_known_nothing_dropped_by_the_other_rules(name):
+    assert RULES[name](setting()).eliminate(nothing_known(), line(3), 1).keep.all()
+
+
+@pytest.mark.parametrize("epoch", [1, 4])
+def test_an_event_may_have_stayed_unseen(epoch):
+    rule = Paired(setting(lipschitz=3.0, cost_range=100.0))
+    policies = np.array([[0.0], [0.5], [0.5], [2.0], [2.0]])
+    guard = 3.0 * policies[:, 0] * math.log(1 / rule.level(epoch)) / (8 * 4.0)
+    costs = 7.0 + guard * [1.0, 0.999, 1.001, 0.999, 1.001]
+    keep = rule.eliminate(flat(costs), policies, epoch).keep
+    assert keep.tolist() == [True, True, False, True, False]
+
+
+def test_an_unseen_event_costs_at_most_the_cost_range():
+    rule = Paired(setting(lipschitz=math.inf, cost_range=2.0))
+    guard = 2.0 * math.log(1 / rule.level(1)) / 32
+    costs = [1.0, 1.0 + 0.999 * guard, 1.0 + 1.001 * guard]
+    assert rule.eliminate(flat(costs), line(3), 1).keep.tolist() == [True, True, False]
+
+
+def test_the_guard_takes_the_farthest_coordinate():
+    rule = Paired(setting(lipschitz=1.0, cost_range=100.0))
+    guard = 3.0 * math.log(1 / rule.level(1)) / 32
+    policies = np.array([[0.0, 0.0], [1.0, -3.0], [3.0, 0.0]])
+    outcome = rule.eliminate(flat([0.0, 0.999 * guard, 1.001 * guard]), policies, 1)
+    assert outcome.keep.tolist() == [True, True, False]
+
+
+def test_without_noise_or_guard_the_order_of_means_decides():
+    assert Paired(setting()).eliminate(flat([1.0, 1.0, 2.0]), line(3), 1).keep.tolist() == [1, 1, 0]
+
+
+# Paired: the promised error rate. False alarms of these tests: FALSE_ALARM each.
+
+
+def exceedances(batches, level, draws, reference, frequencies, seed):
+    """How often some policy looks better than an equally good reference by c standard errors."""
+    rng = np.random.default_rng(seed)
+    loadings = factors(200, frequencies)
+    # The net must not close on itself: no other policy is the reference.
+    loadings = loadings[:, :-1]
+    others = np.arange(loadings.shape[1]) != reference
+    count = 0
+    for _ in range(draws):
+        estimates = Estimates(paths(rng, batches, loadings), _equal(batches))
+        error, angles = _studentise(estimates, reference)
+        critical = _critical_value(angles, batches - 1, level)
+        gain = (estimates.mean[reference] - estimates.mean)[others] / error[others]
+        count += gain.max() > critical
+    return count
+
+
+def at_most(draws, level):
+    return stats.binom.isf(FALSE_ALARM, draws, level)
+
+
+@pytest.mark.parametrize(
+    ("batches", "reference", "frequencies", "level"),
+    [
+        (64, 0, (1, 2, 3), 0.05 / 6),
+        (64, 100, (1,), 0.1),
+        (128, 40, (1, 2), 0.1),
+        (16, 0, (3, 7), 0.05 / 6),
+    ],
+)
+def test_error_rate_over_the_whole_net(batches, reference, frequencies, level):
+    draws = 1500
+    seed = [batches, reference, round(1e6 * level)]
+    count = exceedances(batches, level, draws, reference, frequencies, seed)
+    assert count <= at_most(draws, level)
+
+
+def test_error_rate_is_not_wasted():
+    # Along a smooth net the bound is nearly attained: at least at half the level.
+    draws, level = 2000, 0.1
+    count = exceedances(64, level, draws, 0, (1, 2), seed=16)
+    assert count >= stats.binom.ppf(FALSE_ALARM, draws, level / 2)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="overlap needs the exponent -(ν-1)/2: each difference has its own variance"
+)
+def test_error_rate_with_few_batches():
+    draws, level = 2000, 0.05 / 6
+    count = exceedances(4, level, draws, 0, (1, 2, 3), seed=17)
+    assert count <= at_most(draws, level)
+
+
+@pytest.mark.parametrize("index", [0, 100])
+def test_a_fixed_policy_among_equals_is_rarely_dropped(index):
+    draws, rule = 1000, Paired(setting(policies=200, delta=0.3))
+    rng = np.random.default_rng([18, index])
+    loadings, policies = factors(201)[:, :-1], line(200)
+    count = 0
+    for _ in range(draws):
+        estimates = Estimates(paths(rng, 16, loadings), _equal(16))
+        count += not rule.eliminate(estimates, policies, 1).keep[index]
+    assert count <= at_most(draws, rule.level(1))
