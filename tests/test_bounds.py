@@ -54,7 +54,11 @@ def direct(horizon, *, span, bound, dimension, width=1, alpha=1.0, data_needed=1
         data = alpha * length
         root = math.sqrt(2 * math.log(4 * size * len(lengths) / delta) / data)
         total += 7 * width * length * (scaled / data + (scaled + 2) * root)
-    return cost_range * total, len(lengths)
+    data = data_needed * math.log(horizon) * 4 ** (len(lengths) + 1)
+    root = math.sqrt(2 * math.log(4 * size * len(lengths) / delta) / data)
+    rest = max(horizon - width * sum(lengths), 0)
+    unfinished = 7 * rest * (scaled / data + (scaled + 2) * root)
+    return cost_range * total, len(lengths), cost_range * unfinished
 
 
 @patient
@@ -74,7 +78,7 @@ def test_regret_of_the_best_policy_and_of_nothing():
 def test_terms(horizon, changes):
     inputs = {**PLAIN, **changes}
     bound = regret_bound(horizon, **inputs)
-    total, epochs = direct(horizon, **inputs)
+    total, epochs, unfinished = direct(horizon, **inputs)
     terms = bound.terms
     width, alpha = inputs.get("width", 1), inputs.get("alpha", 1.0)
     cost_range = inputs.get("cost_range", 1.0)
@@ -83,7 +87,9 @@ def test_terms(horizon, changes):
     assert terms["restart"] == pytest.approx(cost_range * width * epochs * 3.0, rel=1e-12)
     radius = 0.0 if "policies" in inputs else horizon**-0.5
     assert terms["discretisation"] == pytest.approx(horizon * 1.5 * radius, rel=1e-12)
-    assert set(terms) == {"confidence", "bias", "restart", "discretisation"}
+    # N_{K+1} is rounded up to a whole number of steps.
+    assert terms["unfinished epoch"] == pytest.approx(unfinished, rel=0.02)
+    assert set(terms) == {"confidence", "bias", "restart", "discretisation", "unfinished epoch"}
     assert bound.total == pytest.approx(sum(terms.values()), rel=1e-12)
 
 
@@ -91,7 +97,7 @@ def test_terms(horizon, changes):
 def test_inputs_tell_what_the_terms_came_from(horizon, changes):
     inputs = {**PLAIN, **changes}
     said = regret_bound(horizon, **inputs).inputs
-    _, epochs = direct(horizon, **inputs)
+    _, epochs, _ = direct(horizon, **inputs)
     size = inputs.get("policies") or (5.0 * math.sqrt(horizon) + 1) ** inputs["dimension"]
     assert said["epochs"] == epochs
     assert said["horizon"] == horizon
@@ -136,7 +142,7 @@ def test_lies_within_constants_of_the_theorem(horizon, width, alpha, data_needed
 @given(st.integers(10, 10**15))
 def test_a_longer_run_has_a_larger_bound(horizon):
     shorter, longer = (regret_bound(t, **PLAIN) for t in (horizon, 2 * horizon))
-    assert all(shorter.terms[name] <= longer.terms[name] for name in shorter.terms)
+    assert shorter.total <= longer.total
 
 
 @pytest.mark.parametrize("horizon", [10**6, 10**8])
@@ -146,7 +152,6 @@ def test_grows_with_the_width(horizon):
     assert totals == sorted(totals)
 
 
-@pytest.mark.xfail(strict=True, reason="steps after the last whole epoch are in no term")
 def test_a_wider_order_never_has_a_smaller_bound():
     totals = [regret_bound(10**6, width=w, **PLAIN).total for w in range(1, 40)]
     assert totals == sorted(totals)
@@ -218,7 +223,7 @@ def test_dual_index_bound(gamma, lead):
     )
     assert said["log_policies"] == pytest.approx(2 * math.log(6.0 * math.sqrt(10**9) + 1))
     assert (said["width"], said["cost_range"], said["delta"]) == (1, 1.0, 0.1)
-    total, epochs = direct(
+    total, epochs, _ = direct(
         10**9,
         span=said["span"],
         bound=6.0,

@@ -5,6 +5,9 @@ The theorem is stated up to constants. The bound here is the one of its proof
 costs scaled to [0, 1]:
 
     Regret(T) <= Σ_k 7 w N_k β_k + K w D_Θ + T L_Θ r.
+
+The proof counts whole epochs; what is left of the horizon after the last of them
+is charged here at the rate of the epoch it belongs to, 7 β_{K+1} a step.
 """
 
 from __future__ import annotations
@@ -14,7 +17,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iopea.confidence import Setting, theorem_epoch_length, theorem_epochs
+from iopea.confidence import (
+    Setting,
+    theorem_epoch_length,
+    theorem_epochs,
+    theorem_half_width,
+)
 from iopea.errors import InputError
 from iopea.policies import default_radius
 from iopea.types import Array
@@ -86,7 +94,7 @@ def regret_bound(
     >>> bound = regret_bound(10**6, span=2, bound=1, dimension=1, lipschitz=1,
     ...                      restart_time=3)
     >>> sorted(bound.terms)
-    ['bias', 'confidence', 'discretisation', 'restart']
+    ['bias', 'confidence', 'discretisation', 'restart', 'unfinished epoch']
     >>> bound.terms["discretisation"]
     1000.0
     """
@@ -118,10 +126,14 @@ def regret_bound(
         math.sqrt(theorem_epoch_length(setting, horizon, k)) for k in range(1, epochs + 1)
     )
     confidence = _PER_EPOCH * width * (scaled_span + 2) * math.sqrt(2 * logarithm / alpha) * roots
+    used = sum(width * theorem_epoch_length(setting, horizon, k) for k in range(1, epochs + 1))
+    half_width = theorem_half_width(setting, horizon, epochs + 1, log_policies)
+    unfinished = _PER_EPOCH * max(horizon - used, 0) * half_width
     radius = default_radius(horizon) if policies is None else 0.0
     return Bound(
         terms={
             "confidence": cost_range * confidence,
+            "unfinished epoch": cost_range * unfinished,
             "bias": cost_range * _PER_EPOCH * width * epochs * scaled_span / alpha,
             "restart": cost_range * width * epochs * restart_time,
             "discretisation": horizon * lipschitz * radius,
@@ -204,8 +216,8 @@ def dual_index_bound(
     )
 
 
-def queue_bound(horizon: int, *, buffer: int, max_rate: int, delta: float = 0.05) -> Bound:
-    """M/M/1/L queue (label ``cor:queuing_regret``): L^(7/2) sqrt(log(A_max) T), constant 1.
+def queue_bound(horizon: int, *, buffer: int, max_rate: int) -> Bound:
+    """M/M/1/L queue (label ``cor:queuing_regret``): L³ sqrt((L+1) log(A_max) T), constant 1.
 
     The corollary hides constants and logarithms; this is its leading term, with
     log|Θ| = (L + 1) log A_max from the class of all deterministic policies.
@@ -219,6 +231,5 @@ def queue_bound(horizon: int, *, buffer: int, max_rate: int, delta: float = 0.05
             "buffer": buffer,
             "max_rate": max_rate,
             "log_policies": log_policies,
-            "delta": delta,
         },
     )

@@ -34,6 +34,9 @@ from iopea.types import Array, Estimates, Mask, Stop
 #: Columns studentised at a time, so that no temporary outgrows the cache by much.
 _CHUNK = 4096
 
+#: Critical values above this are infinite for every purpose.
+_LARGEST = 1e100
+
 #: A share of the magnitude of a sum below which a difference counts as rounding.
 _ROUNDING = 1e-12
 
@@ -217,14 +220,15 @@ class Paired(Rule):
     Epoch k is tested at level δ_k = 5δ/((k+4)(k+5)); over all epochs these add
     up to δ. Within a test the critical value c solves
 
-        P(t_ν > c) + Σ_edges min{P(t_ν > c), a/(2π) (1 + c²/ν)^(-ν/2)} = δ_k
+        P(t_ν > c) + Σ_edges min{P(t_ν > c), a/(2π) (1 + c²/ν)^(-(ν-1)/2)} = δ_k
 
     where a is the angle between the batch differences of neighbouring policies
     and ν + 1 the number of batches: the improved Bonferroni inequality of
     Hunter and Worsley along the net, each overlap bounded as in Naiman's tube
-    inequality. It is exact for Gaussian batch sums. Neighbouring policies are
-    almost the same random variable, so c is near the critical value of two
-    comparisons, whatever the size of the net.
+    inequality, for differences that are each divided by an error of their own.
+    It holds for Gaussian batch sums. Neighbouring policies are almost the same
+    random variable, so c is near the critical value of two comparisons, whatever
+    the size of the net.
 
     A policy is dropped when it is worse than the best by c standard errors and
     by L_Θ |θ - θ'| log(1/δ_k)/N: an event of probability log(1/δ_k)/N may have
@@ -260,7 +264,7 @@ class Paired(Rule):
         if estimates.sizes.size < 2 or not known.any():
             return Elimination(np.ones(mean.size, dtype=np.bool_), math.inf)
         best = int(np.nanargmin(mean))
-        freedom = _batches_per_policy(estimates)[known].min() - 1
+        freedom = 1 / _largest_share(estimates) - 1
         level = self.level(epoch)
         error, angles = _studentise(estimates, best)
         critical = _critical_value(angles, freedom, level)
@@ -280,15 +284,22 @@ class Paired(Rule):
 
 def _within(mean: Array, threshold: float) -> Elimination:
     """Keep what is within ``threshold`` of the least; what is unknown stays."""
-    with np.errstate(invalid="ignore"):
-        return Elimination(~(mean - np.nanmin(mean) > threshold), threshold)
+    known = np.isfinite(mean)
+    least = mean[known].min(initial=math.inf)
+    return Elimination(~(known & (mean > least + threshold)), threshold)
 
 
-def _batches_per_policy(estimates: Estimates) -> Array:
-    batches, policies = estimates.sums.shape
+def _largest_share(estimates: Estimates) -> float:
+    """Σ(n_b/N)² of the policy for which it is largest: 1 over the number of equal batches.
+
+    The squared deviations of batches that share a mean are too small by 1 minus this.
+    """
+    sizes = estimates.sizes
     if estimates.informed is None:
-        return np.full(policies, batches, dtype=np.float64)
-    return np.asarray(estimates.informed.sum(axis=0), dtype=np.float64)
+        return float((sizes**2).sum() / sizes.sum() ** 2)
+    known = estimates.steps > 0
+    squares = sizes**2 @ estimates.informed
+    return float((squares[known] / estimates.steps[known] ** 2).max(initial=0.0))
 
 
 def _influence(estimates: Estimates, columns: slice) -> Array:
@@ -299,12 +310,13 @@ def _influence(estimates: Estimates, columns: slice) -> Array:
     contribution = sums - estimates.sizes[:, None] * mean
     if estimates.informed is not None:
         contribution = np.where(estimates.informed[:, columns], contribution, 0.0)
-    return np.asarray(contribution / steps)
+    with np.errstate(invalid="ignore"):  # of what no step tells, nothing is known
+        return np.asarray(contribution / steps)
 
 
 def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array]:
     """Standard errors of the differences to a policy, and angles between neighbours' errors."""
-    batches, policies = estimates.sums.shape
+    policies = estimates.sums.shape[1]
     base = _influence(estimates, slice(reference, reference + 1))
     scale = _ROUNDING * float(np.abs(base).max(initial=0.0) + 1e-300)
     error = np.empty(policies)
@@ -324,7 +336,7 @@ def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array]:
             chord = np.sqrt(((unit[:, 1:] - unit[:, :-1]) ** 2).sum(axis=0))
             angles.append(2 * np.arcsin(np.minimum(chord / 2, 1.0)))
             previous = unit[:, -1:]
-    error *= math.sqrt(batches / (batches - 1))
+    error /= math.sqrt(max(1 - _largest_share(estimates), _ROUNDING))
     return error, np.concatenate(angles) if angles else np.empty(0)
 
 
@@ -335,10 +347,17 @@ def _critical_value(angles: Array, freedom: float, level: float) -> float:
 
     def excess(critical: float) -> float:
         single = float(stdtr(freedom, -critical))
-        overlap = (1 + critical**2 / freedom) ** (-freedom / 2) / (2 * math.pi)
+        overlap = (1 + critical**2 / freedom) ** ((1 - freedom) / 2) / (2 * math.pi)
         return single + float(np.minimum(single, angles * overlap).sum()) - level
 
-    return float(brentq(excess, 0.0, 1e12)) if excess(0.0) > 0 else 0.0
+    if excess(0.0) <= 0:
+        return 0.0
+    high = 1.0
+    while excess(high) > 0:
+        high *= 16
+        if high > _LARGEST:
+            return math.inf
+    return float(brentq(excess, 0.0, high))
 
 
 #: Every rule by its name: one line for a new one.

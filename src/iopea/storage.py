@@ -1,7 +1,13 @@
-"""Saving and loading states: one file of arrays and JSON, written whole or not at all."""
+"""Saving and loading states: one file of JSON and arrays, written whole or not at all.
+
+The file is a zip archive: ``state.json`` with the nesting, and one ``.npy`` member per array. In
+the JSON, a dictionary is written as ``{"dict": {...}}`` and an array as ``{"array": number}``, so
+that no key of a state can be mistaken for either. Nothing is ever pickled.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import zipfile
@@ -13,60 +19,77 @@ import numpy as np
 from iopea.errors import InputError
 from iopea.types import State
 
-_META = "state.json"
+_NESTING = "state.json"
 
 
 def save_state(state: State, path: str | Path) -> None:
     """Write a state; an existing file is replaced in one step, or left as it was."""
     target = Path(path)
-    arrays: dict[str, Any] = {}
-    text = json.dumps(_split(state, "", arrays))
-    arrays[_META] = np.frombuffer(text.encode(), dtype=np.uint8)
+    arrays: list[Any] = []
+    text = json.dumps(_split(state, arrays))
+    if not target.name:
+        raise InputError(f"Cannot write {str(path)!r}: give the path of a file.")
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with draft.open("wb") as file:
-            np.savez(file, **arrays)
+            with zipfile.ZipFile(file, "w") as archive:
+                archive.writestr(_NESTING, text)
+                for number, array in enumerate(arrays):
+                    with archive.open(_member(number), "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, array, allow_pickle=False)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)
     except OSError as error:
         raise InputError(f"Cannot write {target}: {error.strerror or error}.") from None
     finally:
-        draft.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def load_state(path: str | Path) -> State:
     """Read a state that :func:`save_state` wrote."""
     source = Path(path)
     try:
-        with np.load(source, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        state: State = _join(json.loads(arrays[_META].tobytes()), arrays)
+        with source.open("rb") as file, zipfile.ZipFile(file) as archive:
+            state = _join(json.loads(archive.read(_NESTING)), archive)
     except FileNotFoundError:
         raise InputError(f"There is no file {source}: give the path of a saved state.") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except Exception:  # whatever a damaged file makes the readers raise
         raise InputError(
             f"{source} is not a whole saved state: give a file that save_state wrote."
         ) from None
+    if not isinstance(state, dict):
+        raise InputError(f"{source} is not a saved state: give a file that save_state wrote.")
     return state
 
 
-def _split(value: Any, key: str, arrays: dict[str, Any]) -> Any:
-    """Move arrays out of a nested state, leaving their names behind."""
+def _member(number: int) -> str:
+    return f"{number}.npy"
+
+
+def _split(value: Any, arrays: list[Any]) -> Any:
+    """The nesting of a state as JSON, its arrays moved to the list."""
     if isinstance(value, np.ndarray):
-        arrays[key] = value
-        return {"array": key}
+        if value.dtype.hasobject:
+            raise InputError(f"Cannot save an array of {value.dtype}: only numbers and text.")
+        arrays.append(value)
+        return {"array": len(arrays) - 1}
+    if isinstance(value, np.generic):
+        return value.item()
     if isinstance(value, dict):
-        return {
-            name: _split(part, f"{key}.{name}" if key else name, arrays)
-            for name, part in value.items()
-        }
+        return {"dict": {name: _split(part, arrays) for name, part in value.items()}}
+    if isinstance(value, list | tuple):
+        return [_split(part, arrays) for part in value]
     return value
 
 
-def _join(value: Any, arrays: dict[str, Any]) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {"array"}:
-            return arrays[value["array"]]
-        return {name: _join(part, arrays) for name, part in value.items()}
-    return value
+def _join(value: Any, archive: zipfile.ZipFile) -> Any:
+    if isinstance(value, list):
+        return [_join(part, archive) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        with archive.open(_member(value["array"])) as member:
+            return np.lib.format.read_array(member, allow_pickle=False)
+    return {name: _join(part, archive) for name, part in value["dict"].items()}
