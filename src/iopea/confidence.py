@@ -230,9 +230,12 @@ class Paired(Rule):
     random variable, so c is near the critical value of two comparisons, whatever
     the size of the net.
 
-    A policy is dropped when it is worse than the best by c standard errors and
-    by L_Θ |θ - θ'| log(1/δ_k)/N: an event of probability log(1/δ_k)/N may have
-    stayed unseen for N steps, and then no standard error shows it.
+    A policy is dropped when it is worse than the best by c (1 + λ (2c² + 1)/(6c))
+    standard errors, where λ >= 0 is the share of the skewness that makes a few
+    missing events look like certainty (Hall's correction for studentised means,
+    on that side only); and by L_Θ |θ - θ'| log(1/δ_k)/N: an event of probability
+    log(1/δ_k)/N may have stayed unseen for N steps, and then neither a standard
+    error nor a skewness shows it.
     """
 
     name = "paired"
@@ -266,18 +269,19 @@ class Paired(Rule):
         best = int(np.nanargmin(mean))
         freedom = 1 / _largest_share(estimates) - 1
         level = self.level(epoch)
-        error, angles = _studentise(estimates, best)
+        error, lean, angles = _studentise(estimates, best)
         critical = _critical_value(angles, freedom, level)
         # What must survive is the truly best policy, whose own differences may turn more
         # than those of the estimated one: both ends of the net are tried as well.
         for reference in {0, mean.size - 1} - {best}:
-            _, angles = _studentise(estimates, reference)
+            _, _, angles = _studentise(estimates, reference)
             critical = max(critical, _critical_value(angles, freedom, level))
         distance = np.abs(policies - policies[best]).max(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
             effect = np.fmin(self.setting.lipschitz * distance, self.setting.cost_range)
             unseen = effect * math.log(1 / level) / estimates.steps
-            worse = mean - mean[best] > np.maximum(critical * error, unseen)
+            chance = (critical + lean * (2 * critical**2 + 1) / 6) * error
+            worse = mean - mean[best] > np.maximum(chance, unseen)
         worse[best] = False
         return Elimination(~(worse & known), critical)
 
@@ -314,12 +318,16 @@ def _influence(estimates: Estimates, columns: slice) -> Array:
         return np.asarray(contribution / steps)
 
 
-def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array]:
-    """Standard errors of the differences to a policy, and angles between neighbours' errors."""
+def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array, Array]:
+    """Differences to a policy: standard errors, lean to below, angles between neighbours.
+
+    The lean is minus the third moment of what the batches contribute over the cube of the
+    standard error, where that is positive.
+    """
     policies = estimates.sums.shape[1]
     base = _influence(estimates, slice(reference, reference + 1))
     scale = _ROUNDING * float(np.abs(base).max(initial=0.0) + 1e-300)
-    error = np.empty(policies)
+    error, lean = np.empty(policies), np.zeros(policies)
     angles = []
     previous: Array | None = None
     for first in range(0, policies, _CHUNK):
@@ -330,6 +338,7 @@ def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array]:
         # Policies that never differed from the reference add nothing to the curve.
         moved = np.isfinite(norm) & (norm > scale)
         unit = difference[:, moved] / norm[moved]
+        lean[columns][moved] = np.maximum(-(unit**3).sum(axis=0), 0.0)
         if previous is not None:
             unit = np.concatenate([previous, unit], axis=1)
         if unit.shape[1]:
@@ -337,7 +346,7 @@ def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array]:
             angles.append(2 * np.arcsin(np.minimum(chord / 2, 1.0)))
             previous = unit[:, -1:]
     error /= math.sqrt(max(1 - _largest_share(estimates), _ROUNDING))
-    return error, np.concatenate(angles) if angles else np.empty(0)
+    return error, lean, np.concatenate(angles) if angles else np.empty(0)
 
 
 def _critical_value(angles: Array, freedom: float, level: float) -> float:
