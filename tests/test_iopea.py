@@ -242,6 +242,12 @@ def test_a_state_is_json_and_arrays():
         ({"horizon": 1.5}, "horizon.*1.5"),
         ({"radius": -1.0}, "-1.0"),
         ({"threads": 0}, "threads.*0"),
+        ({"threads": 1.5}, "threads.*1.5"),
+        ({"horizon": math.nan}, "horizon.*nan"),
+        ({"horizon": "a"}, "horizon.*'a'"),
+        ({"delta": "x"}, "delta.*'x'"),
+        ({"rule": None}, "None"),
+        ({"restart": None}, "None"),
     ],
 )
 def test_wrong_settings_are_refused(settings, words):
@@ -249,10 +255,51 @@ def test_wrong_settings_are_refused(settings, words):
         IOPEA(shop(), **settings)
 
 
-@pytest.mark.parametrize("steps", [0, -3, 2.5])
+@pytest.mark.parametrize("steps", [0, -3, 2.5, math.inf, True])
 def test_wrong_horizons_are_refused(steps):
     with pytest.raises(InputError, match=str(steps)):
         iopea.run(IOPEA(shop()), shop().simulator(DEMAND), steps)
+
+
+def test_a_damaged_state_is_refused_and_changes_nothing():
+    learner = learner_with({})
+    before = learner.state_dict()
+    damaged = learner_with({}).state_dict()
+    del damaged["state"]["records"]
+    with pytest.raises(InputError, match="missing or damaged"):
+        learner.load_state_dict(damaged)
+    assert_same(learner.state_dict(), before)
+
+
+def test_a_level_may_be_told_as_people_write_it():
+    learner = IOPEA(shop(levels={"low": 0, "high": 6.65, "step": 0.1}))
+    assert learner.ask().policy[0] == pytest.approx(6.6)
+    learner.tell(Trajectory(6.6, stock=[0.0], sales=[0.0]))
+    assert learner.steps == 1
+
+
+def test_a_simulator_that_is_not_where_the_learner_is_is_refused():
+    problem, learner = shop(), learner_with({"restart": "return"})
+    system = problem.simulator(DEMAND)
+    while not learner.ask().until_start:
+        learner.tell(system.play(learner.ask().policy, 1).trajectory)
+    with pytest.raises(InputError, match="still on its way"):
+        iopea.run(learner, problem.simulator(DEMAND), 10)
+
+
+def test_published_takes_fifty_points_of_a_class_in_steps():
+    problem = shop(levels={"low": 0, "high": 7, "step": 0.1})
+    policies = IOPEA(problem, rule="published").policies[:, 0]
+    assert len(policies) == 50
+    assert (policies[0], policies[-1]) == (0.0, 7.0)
+    assert len(IOPEA(problem).policies) == 71
+
+
+def test_a_single_level_needs_no_learning():
+    problem = shop(levels={"low": 3.0, "high": 3.0})
+    result = iopea.run(IOPEA(problem), problem.simulator(DEMAND), 100)
+    assert result.recommendation == (3.0,)
+    assert result.stop is iopea.Stop.SINGLE
 
 
 def test_recommendation_before_any_data_is_what_is_played():
@@ -357,6 +404,9 @@ class BlocksSimulator(Simulator):
 
     def costs(self, policies, steps, batches, seed):
         raise NotImplementedError
+
+    def restart_time(self, seed=0):
+        return 0.0
 
     def state_dict(self):
         return {}

@@ -87,6 +87,24 @@ def test_threads_do_not_change_a_bit():
     np.testing.assert_array_equal(results[0], results[2])
 
 
+def test_more_threads_than_blocks_settle_together():
+    rng = np.random.default_rng(5)
+    levels, demand = rng.uniform(0, 9, 600), rng.exponential(1.0, 12_000)
+    results = []
+    for threads in (1, 8):
+        ring, running = start(levels, 2, (1, 9))
+        since, parts = 0, []
+        for first in range(0, 12_000, 3000):
+            batches, since = kernels.replay(
+                demand[first : first + 3000], levels, ring, first % 4, since, (1, 9), running,
+                first % 5000, 5000, threads=threads,
+            )  # fmt: skip
+            parts.append(batches)
+        results.append((np.concatenate(parts), since, running))
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
 @given(st.floats(0.0, 20.0), st.integers(0, 6), demand_of, st.integers(0, 5))
 @settings(deadline=None, max_examples=100)
 def test_roll_out_equals_the_plain_system_from_any_state(level, lead_time, demand, seed):

@@ -109,17 +109,61 @@ def test_a_hand_over_leaves_out_the_steps_above_the_new_level():
     assert evaluator.observe(system.play((4.0,), 10).trajectory, True) == 10 - 4
 
 
-def test_a_short_delivery_is_recognised_and_left_out():
+def true_pseudo_costs(problem, levels, demand):
+    costs = [simulator(problem, demand).play((level,), demand.size).costs for level in levels]
+    return np.mean(costs, axis=1) - problem.lost_sales_cost * demand.mean()
+
+
+def test_short_deliveries_are_counted_and_do_not_disturb_lower_levels():
     problem = shop(lead_time=1)
-    path = simulator(problem, np.ones(20)).play((5.0,), 20).trajectory
-    stock = path["stock"].copy()
-    stock[10:] -= 2.0  # two units never arrived, and the system makes up for them later
-    stock[12:] += 2.0
-    evaluator = problem.evaluator(LEVELS[:11])
-    counted = evaluator.observe(Trajectory(5.0, stock=stock, sales=path["sales"]), True)
-    assert 15 <= counted < 20
-    for row in evaluator.estimates().sums:
-        assert np.isfinite(row).all()
+    rng = np.random.default_rng(8)
+    demand = rng.exponential(1.0, 4000)
+    # Every fifth period two units of the stock are found broken; the shop orders them again.
+    on_hand, order, stock, sales = 0.0, 0.0, np.empty(4000), np.empty(4000)
+    for t in range(4000):
+        placed = 8.0 - on_hand - order
+        stock[t] = max(on_hand + order - 2.0 * (t % 5 == 4), 0.0)
+        sales[t] = min(stock[t], demand[t])
+        on_hand, order = stock[t] - sales[t], placed
+    levels = np.array([1.0, 2.0, 3.0])
+    evaluator = problem.evaluator(levels)
+    assert evaluator.observe(Trajectory(8.0, stock=stock, sales=sales), True) == 4000
+    assert 700 < evaluator.departures <= 800
+    exact = true_pseudo_costs(problem, levels, demand)
+    np.testing.assert_allclose(evaluator.estimates().mean, exact, rtol=2e-3)
+
+
+@pytest.mark.parametrize("decimals", [2, 6])
+def test_rounded_records_change_nothing_much(decimals):
+    problem = shop(lead_time=2)
+    demand = np.random.default_rng(9).exponential(1.0, 3000)
+    path = simulator(problem, demand).play((8.0,), 3000).trajectory
+    stock = np.round(path["stock"], decimals)
+    sales = np.minimum(np.round(path["sales"], decimals), stock)
+    evaluator = problem.evaluator(LEVELS[:17])
+    assert evaluator.observe(Trajectory(8.0, stock=stock, sales=sales), True) == 3000
+    assert evaluator.departures == 0
+    exact = true_pseudo_costs(problem, LEVELS[:17], demand)
+    np.testing.assert_allclose(evaluator.estimates().mean, exact, atol=0.02)
+
+
+def test_a_shop_that_starts_with_stock_is_followed_from_when_it_has_come_down():
+    problem = shop(lead_time=1)
+    stock = 20.0 - np.arange(30.0)
+    evaluator = problem.evaluator(LEVELS[:13])
+    counted = evaluator.observe(
+        Trajectory(6.0, stock=np.maximum(stock, 5.0), sales=np.ones(30)), True
+    )
+    # The first period, before which nothing was known, and those from position 6 on.
+    assert counted == 1 + 16
+    assert evaluator.departures > 0
+
+
+def test_departures_are_told():
+    problem = shop(lead_time=0)
+    learner = iopea.IOPEA(problem, radius=0.1)
+    learner.tell(Trajectory(10.0, stock=np.full(64, 4.0), sales=np.full(64, 1.0)))
+    assert "In 64 of 64 steps the records were not what the policy explains" in learner.outlook
 
 
 @pytest.mark.parametrize("lead_time", [0, 2])
@@ -228,6 +272,21 @@ def test_constants_are_those_of_the_corollary():
     assert shop(lead_time=0).constants.span > 0
 
 
+def test_numpy_numbers_are_numbers():
+    levels = {"low": np.float32(0), "high": np.int64(10)}
+    assert shop(lead_time=np.int64(2), levels=levels) == shop(lead_time=2)
+
+
+def test_time_back_to_the_empty_shop():
+    """D_Θ = U E(τ), where τ is geometric if demand is 0 or 1."""
+    half = Constant(value=1.0, zero_probability=0.5)
+    # τ has mean 2 and standard deviation sqrt(2); there are about 100,000 of them.
+    expected = 10.0 * 2
+    assert shop().simulator(half).restart_time() == pytest.approx(expected, rel=6 * 0.7 / 316)
+    assert shop().simulator(Constant(value=0.25)).restart_time() == 40
+    assert shop().simulator(Constant(value=0.0)).restart_time() == math.inf
+
+
 def test_order_has_width_one_and_the_highest_level_is_maximal():
     order = shop().order(LEVELS)
     assert order.width() == 1
@@ -280,6 +339,11 @@ def test_batches_are_joined_and_nothing_is_lost():
         ({"leadtime": 2}, ["leadtime", "did you mean 'lead_time'"]),
         ({"holding_cost": 0, "lost_sales_cost": 0}, ["0"]),
         ({"period_cost": stepwise}, ["cost_bound"]),
+        ({"period_cost": stepwise, "cost_bound": 1.0}, ["18.0", "1.0", "cost_bound"]),
+        ({"period_cost": lambda a, b: 0.0, "cost_bound": 1.0}, ["(0.0, 0.0, 0.0)"]),
+        ({"period_cost": lambda a, b, c: math.nan, "cost_bound": 1.0}, ["nan"]),
+        ({"lead_time": 10**9}, ["lead_time", "1000000000"]),
+        ({"holding_cost": 10**400}, ["holding_cost"]),
     ],
 )
 def test_a_wrong_value_is_refused_in_a_sentence(change, words):

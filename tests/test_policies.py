@@ -202,6 +202,7 @@ def test_a_class_of_ones_own_is_counted_by_its_net():
     class Coin(PolicyClass):
         dimension = 1
         bound = 1.0
+        extent = 1.0
 
         def net(self, radius):
             return np.array([[0.0], [1.0]])

@@ -24,7 +24,9 @@ from iopea.confidence import (
     theorem_half_width,
 )
 from iopea.errors import InputError
+from iopea.model import check_count, check_nonnegative, check_positive, check_share
 from iopea.policies import default_radius
+from iopea.problems.lost_sales import SPAN_FACTOR
 from iopea.types import Array
 
 #: Each epoch costs at most 7 w N_k β_k (label ``lem_a.5`` and what follows it).
@@ -98,6 +100,15 @@ def regret_bound(
     >>> bound.terms["discretisation"]
     1000.0
     """
+    check_count("horizon", horizon)
+    check_count("width", width)
+    check_count("dimension", dimension)
+    check_count("data_needed", data_needed)
+    check_share("delta", delta)
+    for name, value in (("bound", bound), ("alpha", alpha), ("cost_range", cost_range)):
+        check_positive(name, value)
+    for name, value in (("span", span), ("lipschitz", lipschitz), ("restart_time", restart_time)):
+        check_nonnegative(name, value)
     scaled_span = span / cost_range
     if horizon < 4 * width * data_needed / alpha:
         raise InputError(
@@ -169,10 +180,14 @@ def base_stock_bound(
 
     H = 36 max{h, p} L U, L_Θ = max{h, p}, and the pseudo-cost lies in [-pU, hU].
     """
-    largest = max(holding_cost, lost_sales_cost)
+    check_count("lead_time", lead_time, least=0)
+    largest = max(
+        check_nonnegative("holding_cost", holding_cost),
+        check_positive("lost_sales_cost", lost_sales_cost),
+    )
     return regret_bound(
         horizon,
-        span=36 * largest * max(lead_time, 1) * bound,
+        span=SPAN_FACTOR * largest * max(lead_time, 1) * bound,
         bound=bound,
         dimension=1,
         lipschitz=largest,
@@ -197,10 +212,8 @@ def dual_index_bound(
     α = (1-γ)/2 γ^L_r, H = 1/((1-γ) γ^L_r), d = 2, w = 1, and T_h(δ) of the order
     log(1/δ) / ((1-γ)^4 γ^(2 L_r)), here with the constant 1.
     """
-    if not 0 < zero_probability < 1:
-        raise InputError(
-            f"zero_probability must lie strictly between 0 and 1, not {zero_probability!r}."
-        )
+    check_share("zero_probability", zero_probability)
+    check_count("regular_lead_time", regular_lead_time)
     rest = 1 - zero_probability
     run = zero_probability**regular_lead_time
     return regret_bound(
@@ -222,6 +235,9 @@ def queue_bound(horizon: int, *, buffer: int, max_rate: int) -> Bound:
     The corollary hides constants and logarithms; this is its leading term, with
     log|Θ| = (L + 1) log A_max from the class of all deterministic policies.
     """
+    check_count("horizon", horizon)
+    check_count("buffer", buffer)
+    check_count("max_rate", max_rate)
     log_policies = (buffer + 1) * math.log(max_rate)
     leading = buffer**3 * math.sqrt(log_policies * horizon)
     return Bound(

@@ -27,6 +27,7 @@ from iopea.errors import InputError
 from iopea.files import default_problem, read_problem
 from iopea.learners.base import Learner
 from iopea.learners.iopea import IOPEA, Restart
+from iopea.model import check_count
 from iopea.plotting import check_target, draw_learning
 from iopea.problems.lost_sales import LostSales
 from iopea.run import BestInClass, best_in_class, relative_regret, run, run_all
@@ -35,12 +36,13 @@ from iopea.types import Policy, RunResult
 
 app = typer.Typer(
     help="Learn an operating policy online when only part of what happened is seen.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
+#: Exit status of what was interrupted, as shells have it.
+_INTERRUPTED = 130
 #: Steps of the runs that compile everything.
 _WARMUP_STEPS = 2000
 
@@ -50,6 +52,13 @@ def _whole_number(text: str) -> int:
         return int(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a whole number.") from None
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is not a number.") from None
 
 
 @app.command()
@@ -68,7 +77,13 @@ def learn(
     restart: Annotated[
         str, typer.Option(help="none: the system runs on. return: it is emptied between policies.")
     ] = "none",
-    delta: Annotated[float, typer.Option(help="Chance that the guarantee fails.")] = 0.05,
+    delta: Annotated[
+        float, typer.Option(parser=_number, help="Chance that the guarantee fails.")
+    ] = 0.05,
+    radius: Annotated[
+        float | None,
+        typer.Option(parser=_number, help="Distance of neighbouring policies; T^(-1/2) if absent."),
+    ] = None,
     workers: Annotated[
         int,
         typer.Option(parser=_whole_number, help="Threads; no effect on results; all cores if 0."),
@@ -80,19 +95,22 @@ def learn(
 ) -> None:
     """Learn the best policy of a problem, and compare with the best in class."""
     problem, demand = default_problem() if file is None else read_problem(file)
-    if horizon < 1:
-        raise InputError(f"--horizon must be at least 1, not {horizon}.")
-    if seeds < 1:
-        raise InputError(f"--seeds must be at least 1, not {seeds}.")
-    if workers < 0:
-        raise InputError(f"--workers must be at least 0, not {workers}.")
-    if plot is not None:
-        check_target(plot)
+    check_count("--seeds", seeds)
+    check_count("--workers", workers, least=0)
 
     def make() -> IOPEA:
-        return IOPEA(problem, rule=rule, horizon=horizon, delta=delta, restart=restart)  # type: ignore[arg-type]
+        return IOPEA(
+            problem,
+            rule=rule,
+            horizon=horizon,
+            delta=delta,
+            restart=restart,  # type: ignore[arg-type]
+            radius=radius,
+        )
 
-    make()  # a wrong rule or restart is refused before anything runs
+    make()  # what is wrong with the settings is said before anything runs
+    if plot is not None:
+        check_target(plot)
     best = best_in_class(problem.simulator(demand))
     runs = _run_seeds(make, problem, demand, horizon, seeds, workers or os.cpu_count() or 1)
     gaps = best.relative_gaps(problem.simulator(demand), [result.recommendation for result in runs])
@@ -140,8 +158,7 @@ def _run_seeds(
             return run_all(once, range(seeds), workers)
         except KeyboardInterrupt:
             stopped = True
-            typer.echo("Interrupted: no result was written.", err=True)
-            raise typer.Exit(130) from None
+            raise
 
 
 def _surviving(seed: int, learner: Learner) -> str:
@@ -188,18 +205,27 @@ def _report(
                 "seed": seed,
                 "policy": _plain(result.recommendation),
                 "average_cost": result.average_cost,
-                "relative_gap": float(gap),
+                "relative_gap": _or_null(gap),
                 "regret": iopea.regret(result.costs, best.cost),
-                "relative_regret": relative,
+                "relative_regret": _or_null(relative),
                 "epochs": result.epochs,
                 "survivors": result.survivors,
                 "outlook": result.outlook,
             }
             for seed, (result, gap, relative) in enumerate(zip(runs, gaps, regrets, strict=True))
         ],
-        "mean_relative_gap": float(np.mean(gaps)),
-        "mean_relative_regret": float(np.mean(regrets)),
+        "mean_relative_gap": _or_null(float(np.mean(gaps))),
+        "mean_relative_regret": _or_null(float(np.mean(regrets))),
     }
+
+
+def _or_null(value: float) -> float | None:
+    """JSON has no NaN: a share of a best cost of 0 is null."""
+    return None if np.isnan(value) else float(value)
+
+
+def _percent(share: float | None, digits: int) -> str:
+    return "-" if share is None else f"{100 * share:.{digits}f} %"
 
 
 def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResult]) -> None:
@@ -216,8 +242,8 @@ def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResul
             str(row["seed"]),
             _show(result.recommendation),
             f"{row['average_cost']:.4g}",
-            f"{100 * row['relative_gap']:.4f} %",
-            f"{100 * row['relative_regret']:.2f} %",
+            _percent(row["relative_gap"], 4),
+            _percent(row["relative_regret"], 2),
             str(row["epochs"]),
             str(row["survivors"]),
         )
@@ -226,8 +252,8 @@ def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResul
         "mean",
         "",
         f"{np.mean([result.average_cost for result in runs]):.4g}",
-        f"{100 * report['mean_relative_gap']:.4f} %",
-        f"{100 * report['mean_relative_regret']:.2f} %",
+        _percent(report["mean_relative_gap"], 4),
+        _percent(report["mean_relative_regret"], 2),
         "",
         "",
     )
@@ -289,18 +315,36 @@ def _print_speeds(speeds: list[KernelSpeed]) -> None:
 
 
 @app.callback(invoke_without_command=True)
-def _version(
+def _without_command(
+    context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
     if version:
         typer.echo(iopea.__version__)
         raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
 def main() -> None:
     """Run the command line; a refusal is one sentence on the error stream and status 2."""
     try:
-        app()
+        status = app(standalone_mode=False)
     except InputError as error:
-        typer.echo(f"Error: {error}", err=True)
-        sys.exit(2)
+        _end(f"Error: {error}", 2)
+    except (KeyboardInterrupt, typer.Abort):
+        _end("Interrupted: no result was written.", _INTERRUPTED)
+    except Exception as error:
+        # Errors of usage have different classes in different versions of Typer.
+        if not hasattr(error, "format_message"):
+            raise
+        _end(f"Error: {error.format_message()}", 2)
+    else:
+        if status == _INTERRUPTED:  # newer versions of Typer turn an interrupt into a status
+            _end("Interrupted: no result was written.", _INTERRUPTED)
+        sys.exit(status or 0)
+
+
+def _end(message: str, status: int) -> None:
+    typer.echo(message, err=True)
+    sys.exit(status)

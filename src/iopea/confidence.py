@@ -380,5 +380,5 @@ def rule_named(name: str) -> type[Rule]:
     'Paired'
     """
     if name not in RULES:
-        raise unknown("rule", name, RULES)
+        raise unknown("rule", str(name), RULES)
     return RULES[name]

@@ -1,7 +1,7 @@
 """Gymnasium environments: the true systems, one period per step, for agents of any kind.
 
-Gymnasium finds an id once this module is imported. Since version 1.0 it loads no plug-ins, so
-either import the module, or have ``gymnasium.make`` do it by writing its name before the id:
+Gymnasium finds an id once iopea is imported. Since version 1.0 it loads no plug-ins, so
+either import iopea, or have ``gymnasium.make`` do it by writing its name before the id:
 
 >>> import gymnasium
 >>> env = gymnasium.make("iopea.envs:iopea/LostSales-v0")
@@ -236,6 +236,3 @@ class LostSalesEnv(gymnasium.Env[Floats, Floats]):
     def _observation(self) -> Floats:
         state = np.array([self._on_hand, *self._pipeline], dtype=np.float32)
         return np.minimum(state, np.float32(self._high))  # a rounding may lie above
-
-
-register()

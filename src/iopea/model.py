@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from typing import Annotated, Any
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
 from iopea.errors import InputError, unknown
+
+Value = TypeVar("Value")
+
+#: Numbers beyond this overflow in the first product.
+LARGEST = 1e300
 
 
 class Model(BaseModel):
@@ -42,9 +50,13 @@ def _sentence(model: type[Model], error: ValidationError) -> InputError:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    number = math.nan
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):
+            number = float(value)
+    if not abs(number) <= LARGEST:
         raise ValueError(f"must be a finite number, not {value!r}.")
-    return float(value)
+    return number
 
 
 def _nonnegative(value: Any) -> float:
@@ -65,10 +77,43 @@ def _probability(value: Any) -> float:
     return number
 
 
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"must be a whole number of at least 0, not {value!r}.")
-    return value
+def _share(value: Any) -> float:
+    if not 0 < (number := _number(value)) < 1:
+        raise ValueError(f"must lie strictly between 0 and 1, not {value!r}.")
+    return number
+
+
+def _count(value: Any, least: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise ValueError(f"must be a whole number of at least {least}, not {value!r}.")
+    return int(value)
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least ``least``, or a refusal that names it."""
+    return _checked(name, lambda: _count(value, least))
+
+
+def check_share(name: str, value: Any) -> float:
+    """A number strictly between 0 and 1, or a refusal that names it."""
+    return _checked(name, lambda: _share(value))
+
+
+def check_positive(name: str, value: Any) -> float:
+    """A number above 0, or a refusal that names it."""
+    return _checked(name, lambda: _positive(value))
+
+
+def check_nonnegative(name: str, value: Any) -> float:
+    """A number of at least 0, or a refusal that names it."""
+    return _checked(name, lambda: _nonnegative(value))
+
+
+def _checked(name: str, check: Callable[[], Value]) -> Value:
+    try:
+        return check()
+    except ValueError as error:
+        raise InputError(f"{name} {error}") from None
 
 
 Number = Annotated[float, BeforeValidator(_number)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from iopea.errors import InputError
@@ -18,6 +18,7 @@ from iopea.types import Array, RunResult
 _RANGE = "#4477aa"
 _COST = "#aa3377"
 _BEST = "#222222"
+_FORMATS = (".png", ".svg", ".pdf")
 #: Points at which the running cost is drawn.
 _POINTS = 400
 #: The first step that is shown: averages over fewer jump about.
@@ -26,16 +27,18 @@ _FIRST_SHOWN = 32
 
 def check_target(path: Path) -> None:
     """Refuse a file that could not be drawn to, before any work is done."""
-    known = FigureCanvasAgg.get_supported_filetypes()
-    if path.suffix.lstrip(".") not in known:
+    if path.suffix.lower() not in _FORMATS:
         raise InputError(
-            f"Cannot draw to {path}: its name must end in one of "
-            f"{', '.join('.' + kind for kind in sorted(known))}."
+            f"Cannot draw to {path}: its name must end in {', '.join(_FORMATS[:-1])} or "
+            f"{_FORMATS[-1]}."
         )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"Cannot write to {path.parent}: {error.strerror}.") from None
+    if path.is_dir():
+        raise InputError(f"Cannot draw to {path}: it is a folder.")
+    folder = path.parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"Cannot draw to {path}: {folder} can't be written to.")
 
 
 def draw_learning(
@@ -57,8 +60,12 @@ def draw_learning(
         below.set_xscale("log")
         below.set_xlabel("steps")
         # A figure without a creation date is the same file every time.
-        plain = {"Date": None} if path.suffix in (".svg", ".pdf") else None
-        figure.savefig(path, dpi=150, metadata=plain)
+        metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            figure.savefig(path, dpi=150, metadata=metadata)
+        except OSError as error:
+            raise InputError(f"Cannot draw to {path}: {error.strerror or error}.") from None
 
 
 def _draw_survivors(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import numpy as np
 from iopea.bounds import regret
 from iopea.errors import InputError
 from iopea.learners.base import Learner
+from iopea.model import check_count
 from iopea.problems.base import Simulator, as_policies
 from iopea.types import Array, Policy, RunResult
 
@@ -21,6 +23,8 @@ Result = TypeVar("Result")
 #: Called after each play with the learner and the steps taken so far.
 Watcher = Callable[[Learner, int], None]
 
+#: The most steps of one run: the cost of each is kept.
+MOST_STEPS = 10**9
 #: Steps and batches of the path on which policies are compared.
 EVALUATION_STEPS = 8_000_000
 EVALUATION_BATCHES = 64
@@ -51,13 +55,19 @@ def run(
     >>> len(result.costs), result.recommendation
     (5000, (9.0,))
     """
-    if steps != int(steps) or steps < 1:
-        raise InputError(f"The horizon must be a whole number of at least 1, not {steps!r}.")
+    steps = check_count("The horizon", steps)
+    if steps > MOST_STEPS:
+        raise InputError(f"The horizon must be at most {MOST_STEPS} steps, not {steps}.")
     costs = np.empty(steps)
     done = 0
     while done < steps:
         play = learner.ask()
         rollout = simulator.play(play.policy, min(play.steps, steps - done), play.until_start)
+        if not rollout.costs.size:
+            raise InputError(
+                "The simulator is in its initial state, but the learner is still on its way there: "
+                "go on with the simulator that it has been playing on."
+            )
         learner.tell(rollout.trajectory)
         costs[done : done + rollout.costs.size] = rollout.costs
         done += rollout.costs.size
@@ -75,8 +85,7 @@ def run(
 
 def run_all(task: Callable[[Key], Result], keys: Iterable[Key], workers: int = 1) -> list[Result]:
     """Do a task for each key, in order, on so many threads; the results don't depend on them."""
-    if workers < 1:
-        raise InputError(f"workers must be at least 1, not {workers!r}.")
+    workers = check_count("workers", workers)
     pool = ThreadPoolExecutor(workers)
     try:
         return list(pool.map(task, keys))
@@ -106,6 +115,7 @@ def evaluate(
 ) -> Evaluation:
     """Average costs by one long simulation on common random numbers."""
     points = as_policies(policies)
+    steps = check_count("steps", steps, least=EVALUATION_BATCHES)
     estimates = simulator.costs(points, steps, EVALUATION_BATCHES, seed)
     per_batch = estimates.sums / estimates.sizes[:, None]
     error = per_batch.std(axis=0, ddof=1) / np.sqrt(len(per_batch))
@@ -125,7 +135,11 @@ class BestInClass:
     def relative_gaps(self, simulator: Simulator, policies: list[Policy]) -> Array:
         """How much dearer policies are, as a share of g*, on the very same path."""
         costs = evaluate(simulator, np.array(policies), self.steps, self.seed).cost
-        return np.asarray(costs / self.cost - 1)
+        return np.array([self.share(cost - self.cost) for cost in costs])
+
+    def share(self, cost: float) -> float:
+        """A cost as a share of g*, or of its size where g* is negative; NaN where it is 0."""
+        return float(cost / abs(self.cost)) if self.cost else math.nan
 
 
 def best_in_class(
@@ -157,4 +171,4 @@ def best_in_class(
 
 def relative_regret(result: RunResult, best: BestInClass) -> float:
     """Regret as a share of T g*."""
-    return regret(result.costs, best.cost) / (result.costs.size * best.cost)
+    return best.share(regret(result.costs, best.cost) / result.costs.size)

@@ -46,7 +46,7 @@ def replay_twin(
     """Pseudo-costs of levels on one path, a list of batches of ``size`` periods.
 
     >>> replay_twin([2.0], 1, [1.0, 1.0, 3.0], 1.0, 10.0, 3)
-    [[-29.0]]
+    [[-19.0]]
     """
     states: list[ShopState] = [(0.0,) * (lead_time + 1) for _ in levels]
     totals = [0.0] * len(levels)

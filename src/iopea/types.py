@@ -25,6 +25,15 @@ PeriodCost = Callable[[float, float, float], float]
 State = dict[str, Any]
 
 
+def show_policy(policy: Policy) -> str:
+    """A policy for people to read.
+
+    >>> show_policy((3.0, 0.25))
+    '3, 0.25'
+    """
+    return ", ".join(f"{value:.10g}" for value in policy)
+
+
 class Trajectory:
     """What could have been written down while one policy was played.
 
@@ -44,7 +53,10 @@ class Trajectory:
     __slots__ = ("columns", "policy")
 
     def __init__(self, policy: ArrayLike, **columns: ArrayLike) -> None:
-        self.policy: Policy = tuple(float(x) for x in np.atleast_1d(policy))
+        try:
+            self.policy: Policy = tuple(float(x) for x in np.atleast_1d(policy))
+        except (TypeError, ValueError):
+            raise InputError(f"A policy is a number or several, not {policy!r}.") from None
         self.columns: dict[str, Array] = {
             name: _column(name, values) for name, values in columns.items()
         }

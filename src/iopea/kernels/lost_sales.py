@@ -40,6 +40,8 @@ _PADDING = 24
 SETTLE = {np.dtype("float64"): 1024, np.dtype("float32"): 128}
 #: Share of the level below which a difference is rounding, not an order.
 _NOT_AN_ORDER = 1e-12
+#: Share of the level below which a position counts as equal to it.
+_ROUNDING = 1e-9
 #: Policy-periods below which starting threads costs more than it saves.
 _WORTH_A_THREAD = 2**20
 
@@ -304,11 +306,13 @@ def replay(
 
     if threads == 1 or running.size * demand.size < _WORTH_A_THREAD:
         return batches, advance(0, running.size)
-    # One contiguous part of whole blocks per thread.
+    # One contiguous part of whole blocks per thread, none of them empty.
     blocks = -(-running.size // BLOCK)
+    threads = min(threads, blocks)
     edges = [min(running.size, BLOCK * (blocks * i // threads)) for i in range(threads + 1)]
     with ThreadPoolExecutor(threads) as pool:
-        return batches, max(pool.map(advance, edges[:-1], edges[1:]))
+        settled = list(pool.map(advance, edges[:-1], edges[1:]))
+    return batches, settled[0]
 
 
 def roll_out(
@@ -334,12 +338,15 @@ def roll_out(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _follow(level, settled, on_hand, pipeline, stock, sales, tolerance):  # type: ignore[no-untyped-def]
     lead_time = pipeline.shape[0]
+    departures = 0
     for t in range(stock.shape[0]):
         position = on_hand
         for i in range(lead_time):
             position += pipeline[i]
-        if not settled and position <= level + tolerance:
-            return t, on_hand, True
+        # Records are rounded, so a settled system is given some room above the level.
+        above = position - level
+        if above > tolerance if settled else above <= _ROUNDING * level:
+            return t, on_hand, not settled, departures
         order = _order_up_to(level, position)
         if lead_time == 0:
             arriving = order
@@ -349,10 +356,12 @@ def _follow(level, settled, on_hand, pipeline, stock, sales, tolerance):  # type
                 pipeline[i] = pipeline[i + 1]
             pipeline[lead_time - 1] = order
         expected = on_hand + arriving
-        on_hand = stock[t] - sales[t]
-        if settled and abs(expected - stock[t]) > tolerance:
-            return t + 1, on_hand, False
-    return stock.shape[0], on_hand, settled
+        if abs(expected - stock[t]) > tolerance:
+            departures += 1
+            expected = stock[t]
+        # Within the tolerance the expected stock counts: roundings of records would add up.
+        on_hand = max(expected - sales[t], 0.0) if sales[t] < stock[t] else 0.0
+    return stock.shape[0], on_hand, settled, departures
 
 
 def follow(
@@ -363,13 +372,16 @@ def follow(
     stock: Array,
     sales: Array,
     tolerance: float,
-) -> tuple[int, float, bool]:
-    """Track the real system from its records, until it settles or departs from the level.
+) -> tuple[int, float, bool, int]:
+    """Track the real system from its records, until its inventory position crosses the level.
 
-    Unsettled, it stops before the first period whose inventory position is at
-    most the level. Settled, it stops after a period whose stock is not what the
-    level's orders explain. Returns the periods taken, the stock left, and
-    whether the system is settled then. ``pipeline`` is changed in place.
+    It is settled once the position is at most the level, until it lies above the
+    level by more than the tolerance. Returns the periods
+    taken, the stock left, whether the system is settled then, and in how many of
+    the periods the stock was not what the orders explain. ``pipeline`` is changed
+    in place.
     """
-    periods, on_hand, settled = _follow(level, settled, on_hand, pipeline, stock, sales, tolerance)
-    return int(periods), float(on_hand), bool(settled)
+    periods, on_hand, settled, departures = _follow(
+        level, settled, on_hand, pipeline, stock, sales, tolerance
+    )
+    return int(periods), float(on_hand), bool(settled), int(departures)

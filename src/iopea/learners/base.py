@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from iopea.errors import InputError
 from iopea.problems.base import Problem
-from iopea.types import EpochRecord, Play, Policy, State, Stop, Trajectory
+from iopea.types import EpochRecord, Play, Policy, State, Stop, Trajectory, show_policy
 
 #: Version of what ``state_dict`` writes.
 SCHEMA = 1
+#: Parameters closer than this are the same policy, as people write it.
+_AS_WRITTEN = 1e-9
 
 
 class Learner(ABC):
@@ -35,17 +38,18 @@ class Learner(ABC):
         """
         play = self._ask()
         self.problem.check(trajectory)
-        if trajectory.policy != play.policy:
+        if not _same_policy(trajectory.policy, play.policy):
             raise InputError(
-                f"Cannot tell of policy {_show(trajectory.policy)}: "
-                f"ask() requested {_show(play.policy)}."
+                f"Cannot tell of policy {show_policy(trajectory.policy)}: "
+                f"ask() requested {show_policy(play.policy)}."
             )
         if len(trajectory) > play.steps:
             raise InputError(
                 f"Cannot tell {len(trajectory)} steps: ask() requested at most {play.steps} "
-                f"for policy {_show(play.policy)}."
+                f"for policy {show_policy(play.policy)}."
             )
-        self._tell(trajectory)
+        # Policies are told as people write them; from here on it is the one that was asked for.
+        self._tell(Trajectory(play.policy, **trajectory.columns))
         self.steps += len(trajectory)
 
     def state_dict(self) -> State:
@@ -73,8 +77,13 @@ class Learner(ABC):
                     f"Cannot load a state whose {key} is {state.get(key)!r}: this learner's is "
                     f"{mine!r}."
                 )
-        self._load(state["state"])
-        self.steps = int(state["steps"])
+        before = self._state()
+        try:
+            self._load(state["state"])
+            self.steps = int(state["steps"])
+        except Exception:  # whatever a damaged state makes the parts raise
+            self._load(before)
+            raise InputError("Cannot load a state of which parts are missing or damaged.") from None
 
     @abstractmethod
     def recommend(self) -> Policy:
@@ -117,5 +126,8 @@ class Learner(ABC):
     def _load(self, state: State) -> None: ...
 
 
-def _show(policy: Policy) -> str:
-    return ", ".join(f"{value:.10g}" for value in policy)
+def _same_policy(one: Policy, other: Policy) -> bool:
+    return len(one) == len(other) and all(
+        math.isclose(a, b, rel_tol=_AS_WRITTEN, abs_tol=_AS_WRITTEN)
+        for a, b in zip(one, other, strict=True)
+    )

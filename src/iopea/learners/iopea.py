@@ -13,8 +13,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from iopea.confidence import Rule, Setting, rule_named
-from iopea.errors import InputError, unknown
+from iopea.errors import unknown
 from iopea.learners.base import Learner
+from iopea.model import check_count, check_positive, check_share
 from iopea.policies import default_radius
 from iopea.problems.base import Problem
 from iopea.types import Array, EpochRecord, Estimates, Play, Policy, State, Stop, Trajectory
@@ -66,13 +67,11 @@ class IOPEA(Learner):
         threads: int = 1,
     ) -> None:
         if restart not in get_args(Restart):
-            raise unknown("restart", restart, get_args(Restart))
-        if not 0 < delta < 1:
-            raise InputError(f"delta must lie strictly between 0 and 1, not {delta!r}.")
-        if horizon is not None and (horizon != int(horizon) or horizon < 1):
-            raise InputError(f"horizon must be a whole number of at least 1, not {horizon!r}.")
-        if threads < 1:
-            raise InputError(f"threads must be at least 1, not {threads!r}.")
+            raise unknown("restart", str(restart), get_args(Restart))
+        delta = check_share("delta", delta)
+        horizon = None if horizon is None else check_count("horizon", horizon)
+        radius = None if radius is None else check_positive("radius", radius)
+        threads = check_count("threads", threads)
         kind = rule_named(rule)
         self.problem = problem
         self.restart: Restart = restart
@@ -127,12 +126,26 @@ class IOPEA(Learner):
     @property
     def outlook(self) -> str:
         """In words: how the run would end now and what would change that."""
-        if self.stop is not Stop.NOTHING_ELIMINATED or not self._known():
-            return self.stop.value
-        spread = float(np.nanmax(self._means) - np.nanmin(self._means))
+        return self._ending() + self._departed()
+
+    def _ending(self) -> str:
+        if self.stop is not Stop.NOTHING_ELIMINATED:
+            return str(self.stop.value)
+        spread = self.rule.setting.cost_range
+        if self._known():
+            spread = float(np.nanmax(self._means) - np.nanmin(self._means))
         policies = self.problem.policy_class
         return self.rule.outlook(
             spread, lambda horizon: math.log(policies.count(default_radius(horizon)))
+        )
+
+    def _departed(self) -> str:
+        steps = self._evaluator.departures
+        if not steps:
+            return ""
+        return (
+            f" In {steps} of {self.steps} steps the records were not what the policy explains: "
+            "of these the most informative policies are known less well."
         )
 
     def estimates(self) -> Estimates:
@@ -140,7 +153,10 @@ class IOPEA(Learner):
         return self._evaluator.estimates()
 
     def recommend(self) -> Policy:
-        """The survivor with the best estimate; what is being played while nothing is known."""
+        """The survivor with the best estimate; what is being played while nothing is known.
+
+        Rules that don't pool speak by their last finished epoch.
+        """
         means = self._evaluator.estimates().mean if self.rule.pooled else self._means
         if not np.isfinite(means).any():
             return self._policy(self._queue[0])
@@ -237,10 +253,18 @@ def _net(problem: Problem, rule: type[Rule], horizon: int | None, radius: float 
     """The discretised class Θ_1, within the rule's limit of points per parameter."""
     policies = problem.policy_class
     if radius is None:
-        radius = default_radius(horizon) if horizon else policies.extent / DEFAULT_POINTS
-    if rule.points_per_axis is not None:
-        radius = max(radius, policies.extent / (rule.points_per_axis - 1))
-    return policies.net(radius)
+        radius = default_radius(horizon) if horizon else policies.extent / DEFAULT_POINTS or 1.0
+    most = rule.points_per_axis
+    if most is None:
+        return policies.net(radius)
+    net = policies.net(max(radius, policies.extent / (most - 1)))
+    # A class in whole steps is its own net, at any radius: take some of its points.
+    taken = np.ones(len(net), dtype=np.bool_)
+    for axis in net.T:
+        values = np.unique(axis)
+        some = np.linspace(0, values.size - 1, min(most, values.size)).round().astype(int)
+        taken &= np.isin(axis, values[some])
+    return np.asarray(net[taken])
 
 
 def _setting(

@@ -32,6 +32,9 @@ class Constants:
     cost_low, cost_high : float. Range of the cost of one step.
     alpha : float. Share of the steps that are of use to a counterfactual estimate [α].
     settling : int. Steps until a decision shows in the cost: the lead time.
+
+    The expected time back to the initial state [D_Θ] depends on the truth: it is a method of
+    the simulator, :meth:`Simulator.restart_time`.
     """
 
     span: float
@@ -74,9 +77,14 @@ class Evaluator(ABC):
     def at_start(self) -> bool:
         """Whether the real system is in its initial state s_1."""
 
+    @property
+    def departures(self) -> int:
+        """Steps whose record is not what the played policy explains, where that can happen."""
+        return 0
+
     @abstractmethod
     def estimates(self) -> Estimates:
-        """Batch sums of every remaining policy, over finished batches."""
+        """Batch sums of every remaining policy, the batch in progress included."""
 
     @abstractmethod
     def forget(self) -> None:
@@ -145,6 +153,10 @@ class Simulator(ABC):
     @abstractmethod
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play a policy from the present state on; stop early at s_1 if so asked."""
+
+    @abstractmethod
+    def restart_time(self, seed: int = 0) -> float:
+        """Bound on the expected steps back to s_1 under the restart policy [D_Θ]."""
 
     @abstractmethod
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:

@@ -16,8 +16,13 @@ candidate then goes on from the real state less what its level lies below the
 real one. Its stock stays below the real stock from then on, so that each of its
 periods is known exactly, whether demand was censored or not; and the periods
 left out are chosen before their demand is seen, so that nothing is biased. The
-same is done after a period whose stock is not what the orders explain, such as
-a short delivery.
+same is done whenever the real inventory position lies above the level, as with
+stock that was there before the first period.
+
+Departures. Where the stock was less than the orders explain, as after a short
+delivery, candidates go on in their own states, as if it had not happened. If
+demand was censored in such a period, what the highest levels would have sold is
+known only from below. These periods are counted, and the learner says so.
 """
 
 from __future__ import annotations
@@ -35,16 +40,21 @@ from iopea.order import InformationOrder
 from iopea.policies import Box
 from iopea.problems.base import Constants, Evaluator, Problem, Simulator, as_policies
 from iopea.problems.batches import Batches
+from iopea.problems.own_cost import fingerprint, try_out
 from iopea.seeds import seed_for
 from iopea.types import Array, Estimates, Mask, PeriodCost, Policy, Rollout, State, Trajectory
 
 #: The span of the bias is at most this times max(h, p) L U (Agrawal and Jia, Lemma 2.8).
 SPAN_FACTOR = 36
 
+#: Longest lead time: more would be a mistake of units.
+MOST_LEAD_TIME = 10_000
+#: Periods of demand from which the time back to the empty shop is estimated.
+_RESTART_PERIODS = 200_000
 #: Periods of a path held in memory at a time in long evaluations.
 _PATH = 2**17
-#: Share of the largest level below which stock counts as equal.
-TOLERANCE = 1e-9
+#: Share of the largest level by which records may differ from what the orders explain.
+TOLERANCE = 5e-3
 
 
 class Levels(Model):
@@ -106,6 +116,12 @@ class LostSales(Model, Problem):
     def _costs(self) -> Self:
         if (self.period_cost is None) != (self.cost_bound is None):
             raise ValueError("Give period_cost and cost_bound together, or neither.")
+        if self.period_cost is not None and self.cost_bound is not None:
+            try_out(self.period_cost, self.cost_bound, self.levels.high)
+        if self.lead_time > MOST_LEAD_TIME:
+            raise ValueError(
+                f"lead_time must be at most {MOST_LEAD_TIME} periods, not {self.lead_time}."
+            )
         if self.holding_cost + self.lost_sales_cost + (self.cost_bound or 0.0) == 0:
             raise ValueError("All costs are 0, so every policy is best: give one that is not.")
         if self.levels.high == 0:
@@ -158,7 +174,10 @@ class LostSales(Model, Problem):
 
     def describe(self) -> dict[str, object]:
         """The ``[problem]`` table of a problem file."""
-        return {"kind": self.kind, **self.model_dump(exclude_none=True)}
+        table = {"kind": self.kind, **self.model_dump(exclude_none=True)}
+        if self.period_cost is not None:
+            table["period_cost"] = fingerprint(self.period_cost)
+        return table
 
     def check(self, trajectory: Trajectory) -> None:
         """Refuse negative values and sales above the stock that was there."""
@@ -196,6 +215,7 @@ class BaseStockReplay(Evaluator):
         self._pipeline = np.zeros(problem.lead_time)
         self._played = -1.0
         self._settled = False
+        self._departures = 0
         # The candidates.
         self._levels = np.array(levels, dtype=np.float64)
         self._ring = np.zeros((problem.lead_time + 2, levels.size), dtype=precision)
@@ -213,14 +233,14 @@ class BaseStockReplay(Evaluator):
         counted = first = 0
         while first < stock.size:
             was_settled = self._settled
-            taken, self._on_hand, self._settled = kernels.follow(
+            taken, self._on_hand, self._settled, departures = kernels.follow(
                 level, was_settled, self._on_hand, self._pipeline,
                 stock[first:], sales[first:], self._tolerance,
             )  # fmt: skip
+            self._departures += departures
             if was_settled and evaluate:
-                known = taken if self._settled else taken - 1
-                self._replay(sales[first : first + known])
-                counted += known
+                self._replay(sales[first : first + taken])
+                counted += taken
             elif self._settled and evaluate:
                 self._resume(level)
             first += taken
@@ -269,6 +289,11 @@ class BaseStockReplay(Evaluator):
         """Whether the real shop is empty, with nothing on order."""
         return self._on_hand == 0 and not self._pipeline.any()
 
+    @property
+    def departures(self) -> int:
+        """Periods whose stock was not what the orders explain."""
+        return self._departures
+
     def estimates(self) -> Estimates:
         """Pseudo-costs by batch, the one in progress included."""
         batches = self._batches
@@ -299,6 +324,7 @@ class BaseStockReplay(Evaluator):
             "pipeline": self._pipeline.copy(),
             "played": self._played,
             "settled": self._settled,
+            "departures": self._departures,
             "levels": self._levels.copy(),
             "ring": self._ring.copy(),
             "head": self._head,
@@ -310,6 +336,7 @@ class BaseStockReplay(Evaluator):
         """Go on from a saved state."""
         self._on_hand, self._played = float(state["on_hand"]), float(state["played"])
         self._settled, self._head = bool(state["settled"]), int(state["head"])
+        self._departures = int(state["departures"])
         self._pipeline = np.array(state["pipeline"])
         self._levels = np.array(state["levels"])
         self._since = int(state["since"])
@@ -368,6 +395,21 @@ class LostSalesSimulator(Simulator):
                 lost[row] += problem.lost_sales_cost * demand.sum()
                 rows.extend(done)
         return Estimates(np.array(rows) + lost[:, None], np.full(batches, float(size)))
+
+    def restart_time(self, seed: int = 0) -> float:
+        """Bound on the expected time back to the empty shop under level 0 [D_Θ = U E(τ)].
+
+        τ is the time until demand adds up to 1, estimated on one long path; infinite
+        where that never happens on it.
+        """
+        path = self.demand.stream(seed_for("restart", seed)).draw(_RESTART_PERIODS)
+        passages, periods, total = 0, 0, 0.0
+        for period, demand in enumerate(path.tolist(), start=1):
+            total += demand
+            if total >= 1:
+                passages, periods, total = passages + 1, period, 0.0
+        mean = periods / passages if passages else np.inf
+        return float(self.problem.levels.high * mean)
 
     def state_dict(self) -> State:
         """Stock, pipeline and the demand stream."""
