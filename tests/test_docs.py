@@ -40,6 +40,7 @@ def test_problem_file_in_the_readme_is_valid():
 def test_readme_names_every_law_and_both_commands():
     for name in LAWS:
         assert f"`{name}`" in README
+    assert not re.search(r"[A-Z]+_[A-Z]+", README)  # no placeholder is left
     assert "make run" in README
     assert "make test" in README
 

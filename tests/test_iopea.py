@@ -9,6 +9,7 @@ from iopea import IOPEA, InformationOrder, InputError, LostSales, Trajectory
 from iopea.demand import Exponential
 from iopea.policies import Finite
 from iopea.problems.base import Constants, Evaluator, Problem, Simulator
+from iopea.testing import assert_same_state
 from iopea.types import Estimates, Rollout
 
 DEMAND = Exponential(mean=1.0, maximum=3.0, zero_probability=0.3)
@@ -16,7 +17,7 @@ SETTINGS = [
     {"rule": rule, "restart": restart}
     for rule in ("paired", "theorem", "published")
     for restart in ("none", "return")
-]
+] + [{"precision": "float32"}]
 
 
 def shop(**changes):
@@ -27,15 +28,6 @@ def shop(**changes):
         "levels": {"low": 0.0, "high": 7.0},
     }
     return LostSales(**{**values, **changes})
-
-
-def assert_same(one, two):
-    if isinstance(one, dict):
-        assert one.keys() == two.keys()
-        for key in one:
-            assert_same(one[key], two[key])
-    else:
-        np.testing.assert_array_equal(one, two)
 
 
 def learner_with(settings, problem=None):
@@ -50,7 +42,7 @@ def test_two_runs_equal_one(settings):
     system = problem.simulator(DEMAND, seed=1)
     parts = [iopea.run(halves, system, steps).costs for steps in (1, 777, 2222, 2000)]
     np.testing.assert_array_equal(np.concatenate(parts), once.costs)
-    assert_same(halves.state_dict(), whole.state_dict())
+    assert_same_state(halves.state_dict(), whole.state_dict())
     assert halves.recommend() == once.recommendation
 
 
@@ -71,7 +63,7 @@ def test_saved_in_the_middle_of_an_epoch_and_loaded(settings, steps, tmp_path):
     assert second.ask() == first.ask()
     after = iopea.run(second, resumed, 3000)
     np.testing.assert_array_equal(np.concatenate([before.costs, after.costs]), once.costs)
-    assert_same(second.state_dict(), whole.state_dict())
+    assert_same_state(second.state_dict(), whole.state_dict())
 
 
 def test_a_shop_that_reports_once_a_day_learns_the_same():
@@ -81,7 +73,7 @@ def test_a_shop_that_reports_once_a_day_learns_the_same():
     system = problem.simulator(DEMAND, seed=3)
     for _ in range(600):
         daily.tell(system.play(daily.ask().policy, 1).trajectory)
-    assert_same(daily.state_dict(), at_once.state_dict())
+    assert_same_state(daily.state_dict(), at_once.state_dict())
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -90,7 +82,7 @@ def test_ask_is_idempotent_and_the_horizon_exact(settings):
     for steps in (1, 13, 500):
         before = learner.state_dict()
         assert learner.ask() == learner.ask()
-        assert_same(learner.state_dict(), before)
+        assert_same_state(learner.state_dict(), before)
         told = learner.steps
         result = iopea.run(learner, problem.simulator(DEMAND), steps)
         assert len(result.costs) == steps
@@ -200,7 +192,7 @@ def test_a_wrong_tell_is_refused_and_changes_nothing():
     ]:
         with pytest.raises(InputError, match=words):
             learner.tell(path)
-    assert_same(learner.state_dict(), before)
+    assert_same_state(learner.state_dict(), before)
 
 
 def test_loading_a_state_of_something_else_is_refused_and_changes_nothing():
@@ -214,7 +206,7 @@ def test_loading_a_state_of_something_else_is_refused_and_changes_nothing():
             learner.load_state_dict(other.state_dict())
     with pytest.raises(InputError, match="schema"):
         learner.load_state_dict({**before, "schema": 0})
-    assert_same(learner.state_dict(), before)
+    assert_same_state(learner.state_dict(), before)
 
 
 def test_a_state_is_json_and_arrays():
@@ -247,6 +239,7 @@ def test_a_state_is_json_and_arrays():
         ({"horizon": "a"}, "horizon.*'a'"),
         ({"delta": "x"}, "delta.*'x'"),
         ({"rule": None}, "None"),
+        ({"precision": "float16"}, "float16"),
         ({"restart": None}, "None"),
     ],
 )
@@ -268,7 +261,7 @@ def test_a_damaged_state_is_refused_and_changes_nothing():
     del damaged["state"]["records"]
     with pytest.raises(InputError, match="missing or damaged"):
         learner.load_state_dict(damaged)
-    assert_same(learner.state_dict(), before)
+    assert_same_state(learner.state_dict(), before)
 
 
 def test_a_level_may_be_told_as_people_write_it():
@@ -347,7 +340,7 @@ class Blocks(Problem):
 
         return InformationOrder.from_relation(list(policies), informs)
 
-    def evaluator(self, policies, threads=1):
+    def evaluator(self, policies, threads=1, precision="float64"):
         return BlocksEvaluator(policies[:, 0])
 
     def describe(self):

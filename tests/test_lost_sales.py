@@ -9,6 +9,7 @@ import iopea
 from iopea import InputError, LostSales, Trajectory
 from iopea.demand import Constant, Exponential, Poisson
 from iopea.problems.lost_sales import BaseStockReplay
+from iopea.testing import assert_same_state
 
 LEVELS = np.linspace(0.0, 10.0, 21)
 
@@ -189,16 +190,7 @@ def test_learners_never_see_demand_that_was_lost(lead_time):
         more = demand + censored * rng.exponential(5.0, demand.size)
         other = iopea.IOPEA(problem, restart=restart, radius=0.05)
         iopea.run(other, simulator(problem, more), demand.size)
-        assert_same(other.state_dict(), learner.state_dict())
-
-
-def assert_same(one, two):
-    if isinstance(one, dict):
-        assert one.keys() == two.keys()
-        for key in one:
-            assert_same(one[key], two[key])
-    else:
-        np.testing.assert_array_equal(one, two)
+        assert_same_state(other.state_dict(), learner.state_dict())
 
 
 def test_newsvendor_quantile():

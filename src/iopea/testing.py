@@ -1,4 +1,4 @@
-"""Plain-Python twins of the kernels, and what they are measured by.
+"""Plain-Python twins of the kernels, what they are measured by, and checks for extensions.
 
 A twin is written in the paper's own terms, one period and one policy at a
 time, without arrays or compilation. The tests hold the kernels to it.
@@ -8,11 +8,27 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from iopea.kernels import lost_sales as kernels
 from iopea.types import Array, PeriodCost
+
+
+def assert_same_state(one: Any, other: Any) -> None:
+    """Raise ``AssertionError`` unless two saved states are the same, bit for bit.
+
+    >>> assert_same_state({"a": np.ones(2)}, {"a": np.ones(2)})
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        if one.keys() != other.keys():
+            raise AssertionError(f"The states have the keys {one.keys()} and {other.keys()}.")
+        for key in one:
+            assert_same_state(one[key], other[key])
+    else:
+        np.testing.assert_array_equal(one, other)
+
 
 #: Stock on hand and the orders on their way, oldest first: S_t = (I_t, Q_{t-L}, ..., Q_{t-1}).
 ShopState = tuple[float, ...]

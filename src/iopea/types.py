@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 Policy = tuple[float, ...]
+Precision = Literal["float64", "float32"]
 
 #: A cost of (stock after arrivals, sales, order) for one period.
 PeriodCost = Callable[[float, float, float], float]

@@ -200,6 +200,18 @@ def _order_up_to(level, position):  # type: ignore[no-untyped-def]
     return order if order > _NOT_AN_ORDER * level else 0.0
 
 
+@njit(cache=True, inline="always")
+def _arrival(pipeline, order):  # type: ignore[no-untyped-def]
+    """Move the pipeline on by a period: put in the order, take out what arrives."""
+    if pipeline.shape[0] == 0:
+        return order
+    arriving = pipeline[0]
+    for i in range(pipeline.shape[0] - 1):
+        pipeline[i] = pipeline[i + 1]
+    pipeline[-1] = order
+    return arriving
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _roll_out(level, demand, on_hand, pipeline, stop_when_empty, stock, sales, left, own):  # type: ignore[no-untyped-def]
     """Play one level on the real system; return the periods played and the stock left."""
@@ -211,13 +223,7 @@ def _roll_out(level, demand, on_hand, pipeline, stop_when_empty, stock, sales, l
         if stop_when_empty and on_hand + outstanding <= 0.0:
             return t, on_hand
         order = _order_up_to(level, on_hand + outstanding)
-        if lead_time == 0:
-            arriving = order
-        else:
-            arriving = pipeline[0]
-            for i in range(lead_time - 1):
-                pipeline[i] = pipeline[i + 1]
-            pipeline[lead_time - 1] = order
+        arriving = _arrival(pipeline, order)
         stock[t] = on_hand + arriving
         sales[t] = sold_by_now(stock[t], 0.0, demand[t])
         on_hand = stock[t] - sales[t]
@@ -348,13 +354,7 @@ def _follow(level, settled, on_hand, pipeline, stock, sales, tolerance):  # type
         if above > tolerance if settled else above <= _ROUNDING * level:
             return t, on_hand, not settled, departures
         order = _order_up_to(level, position)
-        if lead_time == 0:
-            arriving = order
-        else:
-            arriving = pipeline[0]
-            for i in range(lead_time - 1):
-                pipeline[i] = pipeline[i + 1]
-            pipeline[lead_time - 1] = order
+        arriving = _arrival(pipeline, order)
         expected = on_hand + arriving
         if abs(expected - stock[t]) > tolerance:
             departures += 1

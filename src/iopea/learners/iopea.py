@@ -18,7 +18,17 @@ from iopea.learners.base import Learner
 from iopea.model import check_count, check_positive, check_share
 from iopea.policies import default_radius
 from iopea.problems.base import Problem
-from iopea.types import Array, EpochRecord, Estimates, Play, Policy, State, Stop, Trajectory
+from iopea.types import (
+    Array,
+    EpochRecord,
+    Estimates,
+    Play,
+    Policy,
+    Precision,
+    State,
+    Stop,
+    Trajectory,
+)
 
 Restart = Literal["none", "return"]
 
@@ -41,6 +51,8 @@ class IOPEA(Learner):
     restart : str. ``"none"``: the system runs on between policies. ``"return"``:
         after each policy θ_R is played until the system is back in s_1.
     radius : float, optional. Radius of the net; overrides the horizon's.
+    precision : str. ``"float64"``, or ``"float32"`` for twice the speed and half the memory of
+        the counterfactual evaluation, at about six digits.
     threads : int. Threads for the counterfactual evaluation; no effect on results.
 
     Examples
@@ -64,10 +76,13 @@ class IOPEA(Learner):
         delta: float = 0.05,
         restart: Restart = "none",
         radius: float | None = None,
+        precision: Precision = "float64",
         threads: int = 1,
     ) -> None:
         if restart not in get_args(Restart):
             raise unknown("restart", str(restart), get_args(Restart))
+        if precision not in get_args(Precision):
+            raise unknown("precision", str(precision), get_args(Precision))
         delta = check_share("delta", delta)
         horizon = None if horizon is None else check_count("horizon", horizon)
         radius = None if radius is None else check_positive("radius", radius)
@@ -78,8 +93,8 @@ class IOPEA(Learner):
         self.policies = _net(problem, kind, horizon, radius)
         self._order = problem.order(self.policies)
         self.rule = kind(_setting(problem, self.policies, self._order.width(), delta, horizon))
-        self._radius = radius
-        self._evaluator = problem.evaluator(self.policies, threads)
+        self._radius, self._precision = radius, precision
+        self._evaluator = problem.evaluator(self.policies, threads, precision)
         self._alive = np.arange(len(self.policies), dtype=np.intp)
         self._means = np.full(len(self.policies), np.nan)
         self._records: list[EpochRecord] = []
@@ -94,6 +109,7 @@ class IOPEA(Learner):
             "delta": self.rule.setting.delta,
             "restart": self.restart,
             "radius": self._radius,
+            "precision": self._precision,
         }
 
     @property

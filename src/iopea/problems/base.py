@@ -16,7 +16,7 @@ import numpy as np
 from iopea.errors import InputError
 from iopea.order import InformationOrder
 from iopea.policies import PolicyClass
-from iopea.types import Array, Estimates, Mask, Policy, Rollout, State, Trajectory
+from iopea.types import Array, Estimates, Mask, Policy, Precision, Rollout, State, Trajectory
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,9 @@ class Problem(ABC):
         """The information order on these policies, an array (n, d)."""
 
     @abstractmethod
-    def evaluator(self, policies: Array, threads: int = 1) -> Evaluator:
+    def evaluator(
+        self, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> Evaluator:
         """An evaluator of these policies, an array (n, d), from the initial state on."""
 
     @abstractmethod

@@ -42,7 +42,17 @@ from iopea.problems.base import Constants, Evaluator, Problem, Simulator, as_pol
 from iopea.problems.batches import Batches
 from iopea.problems.own_cost import fingerprint, try_out
 from iopea.seeds import seed_for
-from iopea.types import Array, Estimates, Mask, PeriodCost, Policy, Rollout, State, Trajectory
+from iopea.types import (
+    Array,
+    Estimates,
+    Mask,
+    PeriodCost,
+    Policy,
+    Precision,
+    Rollout,
+    State,
+    Trajectory,
+)
 
 #: The span of the bias is at most this times max(h, p) L U (Agrawal and Jia, Lemma 2.8).
 SPAN_FACTOR = 36
@@ -163,7 +173,7 @@ class LostSales(Model, Problem):
         return InformationOrder.from_key(as_policies(policies)[:, 0])
 
     def evaluator(
-        self, policies: Array, threads: int = 1, precision: str = "float64"
+        self, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> BaseStockReplay:
         """Replay of all levels along the observed sales."""
         return BaseStockReplay(self, as_policies(policies)[:, 0], threads, precision)
@@ -205,7 +215,7 @@ class BaseStockReplay(Evaluator):
     """Counterfactual replay of base-stock levels along the sales of a higher one."""
 
     def __init__(
-        self, problem: LostSales, levels: Array, threads: int = 1, precision: str = "float64"
+        self, problem: LostSales, levels: Array, threads: int = 1, precision: Precision = "float64"
     ) -> None:
         self._problem = problem
         self._threads = threads
