@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import stats
 
-import iopea.confidence
 from iopea.confidence import (
     RULES,
     Paired,
@@ -358,35 +357,41 @@ def test_a_shift_or_a_scale_of_all_costs_changes_nothing():
     assert moved.threshold == pytest.approx(plain.threshold, rel=1e-9)
 
 
-@pytest.mark.parametrize("n", [5000, 8192, 8193])
-def test_chunks_change_nothing(monkeypatch, n):
-    rng = np.random.default_rng(5)
-    sums = paths(rng, 5, factors(n))
-    sums[:, 4000:4200] = sums[:, [17]]
-    estimates = Estimates(sums, _equal(5))
-    assert n > iopea.confidence._CHUNK
-    error, _, angles = _studentise(estimates, 17)
-    outcome = Paired(setting()).eliminate(estimates, line(n), 1)
-    monkeypatch.setattr(iopea.confidence, "_CHUNK", 10**6)
-    whole_error, _, whole_angles = _studentise(estimates, 17)
-    whole = Paired(setting()).eliminate(estimates, line(n), 1)
-    np.testing.assert_array_equal(error, whole_error)
-    np.testing.assert_allclose(angles, whole_angles, rtol=1e-12)
-    assert angles.size == n - 202
-    assert (outcome.keep == whole.keep).all()
-    assert outcome.threshold == pytest.approx(whole.threshold, rel=1e-12)
+def studentise_twin(estimates, reference):
+    """The same by whole matrices of NumPy."""
+    informed = estimates.informed
+    if informed is None:
+        informed = np.ones(estimates.sums.shape, dtype=bool)
+    steps = estimates.sizes @ informed
+    mean = estimates.sums.sum(axis=0) / steps
+    each = np.where(informed, estimates.sums - np.outer(estimates.sizes, mean), 0.0) / steps
+    each -= each[:, [reference]]
+    norm = np.sqrt((each**2).sum(axis=0))
+    unit = each[:, norm > 0] / norm[norm > 0]
+    lean = np.zeros(norm.size)
+    lean[norm > 0] = np.maximum(-(unit**3).sum(axis=0), 0.0)
+    chord = np.linalg.norm(np.diff(unit, axis=1), axis=0)
+    share = ((estimates.sizes**2) @ informed / steps**2).max()
+    return norm / math.sqrt(1 - share), lean, 2 * np.arcsin(np.minimum(chord / 2, 1))
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 7, 64])
-def test_small_chunks_change_nothing(monkeypatch, chunk):
-    rng = np.random.default_rng(6)
-    sums = paths(rng, 6, factors(65))
-    sums[:, 10:30] = sums[:, [0]]
-    estimates = Estimates(sums, _equal(6))
-    _, _, whole = _studentise(estimates, 0)
-    monkeypatch.setattr(iopea.confidence, "_CHUNK", chunk)
-    _, _, angles = _studentise(estimates, 0)
-    np.testing.assert_allclose(angles, whole, rtol=1e-12)
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 17, 1000])
+def test_kernel_equals_its_twin(n, masked):
+    rng = np.random.default_rng(n)
+    sums = rng.standard_normal((12, n)).cumsum(axis=1)
+    sizes = rng.integers(2, 9, 12).astype(float)
+    informed = None
+    if masked:
+        informed = rng.random((12, n)) < 0.8
+        informed[:3] = True
+        sums = np.where(informed, sums, 0.0)
+    estimates = Estimates(sums, sizes, informed)
+    for reference in (0, n // 2, n - 1):
+        for mine, twin in zip(
+            _studentise(estimates, reference), studentise_twin(estimates, reference), strict=True
+        ):
+            np.testing.assert_allclose(mine, twin, rtol=1e-9, atol=1e-12)
 
 
 # Paired: the informed mask.

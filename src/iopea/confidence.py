@@ -29,10 +29,8 @@ from scipy.optimize import brentq
 from scipy.special import stdtr
 
 from iopea.errors import InputError, unknown
+from iopea.kernels.differences import Differences
 from iopea.types import Array, Estimates, Mask, Stop
-
-#: Columns studentised at a time, so that no temporary outgrows the cache by much.
-_CHUNK = 4096
 
 #: Critical values above this are infinite for every purpose.
 _LARGEST = 1e100
@@ -306,47 +304,22 @@ def _largest_share(estimates: Estimates) -> float:
     return float((squares[known] / estimates.steps[known] ** 2).max(initial=0.0))
 
 
-def _influence(estimates: Estimates, columns: slice) -> Array:
-    """What each batch contributes to the error of each mean, an array (batches, columns)."""
-    sums = estimates.sums[:, columns]
-    mean = estimates.mean[columns]
-    steps = estimates.steps[columns]
-    contribution = sums - estimates.sizes[:, None] * mean
-    if estimates.informed is not None:
-        contribution = np.where(estimates.informed[:, columns], contribution, 0.0)
-    with np.errstate(invalid="ignore"):  # of what no step tells, nothing is known
-        return np.asarray(contribution / steps)
-
-
 def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array, Array]:
     """Differences to a policy: standard errors, lean to below, angles between neighbours.
 
     The lean is minus the third moment of what the batches contribute over the cube of the
     standard error, where that is positive.
     """
-    policies = estimates.sums.shape[1]
-    base = _influence(estimates, slice(reference, reference + 1))
-    scale = _ROUNDING * float(np.abs(base).max(initial=0.0) + 1e-300)
-    error, lean = np.empty(policies), np.zeros(policies)
-    angles = []
-    previous: Array | None = None
-    for first in range(0, policies, _CHUNK):
-        columns = slice(first, first + _CHUNK)
-        difference = _influence(estimates, columns) - base
-        norm = np.sqrt((difference**2).sum(axis=0))
-        error[columns] = norm
-        # Policies that never differed from the reference add nothing to the curve.
-        moved = np.isfinite(norm) & (norm > scale)
-        unit = difference[:, moved] / norm[moved]
-        lean[columns][moved] = np.maximum(-(unit**3).sum(axis=0), 0.0)
-        if previous is not None:
-            unit = np.concatenate([previous, unit], axis=1)
-        if unit.shape[1]:
-            chord = np.sqrt(((unit[:, 1:] - unit[:, :-1]) ** 2).sum(axis=0))
-            angles.append(2 * np.arcsin(np.minimum(chord / 2, 1.0)))
-            previous = unit[:, -1:]
-    error /= math.sqrt(max(1 - _largest_share(estimates), _ROUNDING))
-    return error, lean, np.concatenate(angles) if angles else np.empty(0)
+    differences = Differences(estimates, reference)
+    second, third = differences.moments()
+    norm = np.sqrt(second)
+    # Policies that never differed from the reference add nothing to the curve.
+    moved = np.isfinite(norm) & (norm > _ROUNDING * differences.largest) & (norm > 0)
+    lean = np.zeros(norm.size)
+    np.divide(-third, norm**3, out=lean, where=moved)
+    angles = differences.angles(norm, np.flatnonzero(moved))
+    correction = math.sqrt(max(1 - _largest_share(estimates), _ROUNDING))
+    return norm / correction, np.maximum(lean, 0.0), angles
 
 
 def _critical_value(angles: Array, freedom: float, level: float) -> float:
