@@ -207,7 +207,7 @@ class LostSales(Model, Problem):
 
     @property
     def unit_costs(self) -> tuple[float, float]:
-        """H and p, as the kernels take them."""
+        """Holding and lost-sales cost per unit, as the kernels take them."""
         return self.holding_cost, self.lost_sales_cost
 
 
