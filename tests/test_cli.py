@@ -134,6 +134,8 @@ def test_wrong_arguments_end_with_a_sentence_and_status_2(capsys, monkeypatch, a
         ("low = 0.0", "lwo = 0.0", ["lwo", "did you mean 'low'"]),
         ('kind = "lost-sales"', 'kind = "lost-sale"', ["lost-sale", "did you mean 'lost-sales'"]),
         ('kind = "lost-sales"', "", ["kind"]),
+        ('kind = "lost-sales"', "kind = [1]", ["kind", "[1]"]),
+        ('distribution = "exponential"', "distribution = [1]", ["distribution", "[1]"]),
         ("[problem]", "[problm]", ["problm", "did you mean 'problem'"]),
         ("[demand]", "[demand", ["TOML"]),
         ('"exponential"', '"exponental"', ["exponental", "did you mean 'exponential'"]),

@@ -240,6 +240,17 @@ def test_a_non_convex_cost_is_learned():
     assert gap[0] < 0.002
 
 
+def test_a_state_is_bound_to_its_own_cost():
+    def dearer(stock, sales, order):
+        return 7.0 * math.ceil(order / 4.0)
+
+    one = shop(period_cost=stepwise, cost_bound=30.0)
+    other = shop(period_cost=dearer, cost_bound=30.0)
+    assert one.describe() == shop(period_cost=stepwise, cost_bound=30.0).describe()
+    with pytest.raises(InputError, match="problem"):
+        iopea.IOPEA(other).load_state_dict(iopea.IOPEA(one).state_dict())
+
+
 def test_simulated_costs_are_the_costs_of_real_rollouts():
     problem, demand = shop(lead_time=2), Exponential(mean=1.5, zero_probability=0.2)
     levels = np.array([2.0, 4.0, 7.0])

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
@@ -32,7 +33,7 @@ from iopea.plotting import check_target, draw_learning
 from iopea.problems.lost_sales import LostSales
 from iopea.run import BestInClass, best_in_class, relative_regret, run, run_all
 from iopea.testing import KernelSpeed, replay_speed
-from iopea.types import Policy, RunResult
+from iopea.types import Array, Policy, RunResult, show_policy
 
 app = typer.Typer(
     help="Learn an operating policy online when only part of what happened is seen.",
@@ -108,16 +109,16 @@ def learn(
             radius=radius,
         )
 
-    make()  # what is wrong with the settings is said before anything runs
+    learner = make()  # what is wrong with the settings is said before anything runs
     if plot is not None:
         check_target(plot)
     best = best_in_class(problem.simulator(demand))
     runs = _run_seeds(make, problem, demand, horizon, seeds, workers or os.cpu_count() or 1)
     gaps = best.relative_gaps(problem.simulator(demand), [result.recommendation for result in runs])
-    report = _report(problem, demand, make(), horizon, best, runs, gaps)
+    report = _report(problem, demand, learner, horizon, best, runs, gaps)
     if plot is not None:
         title = f"IOPEA, rule {rule}: {seeds} runs of {horizon} steps"
-        draw_learning(runs, best, make().policies, plot, title)
+        draw_learning(runs, best, learner.policies, plot, title)
     if as_json:
         typer.echo(json.dumps(report, indent=2, allow_nan=False))
     else:
@@ -127,7 +128,12 @@ def learn(
 
 
 def _run_seeds(
-    make: Any, problem: LostSales, demand: Demand, horizon: int, seeds: int, workers: int
+    make: Callable[[], IOPEA],
+    problem: LostSales,
+    demand: Demand,
+    horizon: int,
+    seeds: int,
+    workers: int,
 ) -> list[RunResult]:
     """All runs, with a live bar on the terminal's error stream."""
     console = Console(stderr=True)
@@ -165,16 +171,16 @@ def _surviving(seed: int, learner: Learner) -> str:
     if not learner.records:
         return f"seed {seed}: all policies survive"
     last = learner.records[-1]
-    return f"seed {seed}: {last.survivors} survive, {_show(last.lowest)} to {_show(last.highest)}"
+    return f"seed {seed}: {last.survivors} survive, {_short(last.lowest)} to {_short(last.highest)}"
+
+
+def _short(policy: Policy) -> str:
+    return show_policy(policy, digits=4)
 
 
 def _plain(policy: Policy) -> float | list[float]:
     """A policy as people write it: a number if it has one parameter."""
     return policy[0] if len(policy) == 1 else list(policy)
-
-
-def _show(policy: Policy) -> str:
-    return ", ".join(f"{value:.4g}" for value in policy)
 
 
 def _report(
@@ -184,7 +190,7 @@ def _report(
     horizon: int,
     best: BestInClass,
     runs: list[RunResult],
-    gaps: Any,
+    gaps: Array,
 ) -> dict[str, Any]:
     regrets = [relative_regret(result, best) for result in runs]
     return {
@@ -240,7 +246,7 @@ def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResul
     for row, result in zip(report["runs"], runs, strict=True):
         table.add_row(
             str(row["seed"]),
-            _show(result.recommendation),
+            _short(result.recommendation),
             f"{row['average_cost']:.4g}",
             _percent(row["relative_gap"], 4),
             _percent(row["relative_regret"], 2),
@@ -259,7 +265,7 @@ def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResul
     )
     console.print(table)
     console.print(
-        f"Best in class: {_show(best.policy)} at {best.cost:.4g} per step "
+        f"Best in class: {_short(best.policy)} at {best.cost:.4g} per step "
         f"(standard error {best.standard_error:.2g}).",
         highlight=False,
     )

@@ -1,6 +1,6 @@
 """How long an epoch lasts and which policies survive it.
 
-A rule is a small frozen object: :meth:`Rule.epoch_length` gives N_k and
+A rule is a small object without a state of its own: :meth:`Rule.epoch_length` gives N_k and
 :meth:`Rule.eliminate` tells which policies remain, from counterfactual
 :class:`~iopea.types.Estimates` alone.
 

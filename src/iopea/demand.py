@@ -23,6 +23,7 @@ from scipy.special import betainc, betaincc, gammainc, gammaincc, ndtr
 
 from iopea.errors import InputError, unknown
 from iopea.model import Model, NonNegative, Number, Positive, Probability
+from iopea.types import Array
 
 Size = Annotated[Positive, Field(ge=1e-9, le=1e9)]  # so that no law overflows
 NO_DEMAND_ABOVE = 1e100  # stands for an infinite maximum: no law below reaches it
@@ -97,7 +98,7 @@ class DemandStream:
             for child in (_LAW_CHILD, _ZERO_CHILD)
         )
 
-    def draw(self, n: int) -> NDArray[np.float64]:
+    def draw(self, n: int) -> Array:
         """Draw the demand of the next n periods."""
         if n < 0:
             raise InputError(f"Cannot draw {n!r} demands: ask for a whole number of at least 0.")
@@ -300,7 +301,7 @@ class Empirical(Demand):
         return data
 
     @cached_property
-    def _array(self) -> NDArray[np.float64]:
+    def _array(self) -> Array:
         return np.array(self.values)
 
     def _draw(self, rng: Generator, n: int) -> NDArray[Any]:

@@ -63,9 +63,9 @@ def parse_problem(text: str, directory: Path | None = None) -> tuple[LostSales, 
     kind = problem.pop("kind", None)
     if kind is None:
         raise InputError(f"[problem] needs a kind, such as kind = {next(iter(PROBLEMS))!r}.")
-    if kind not in PROBLEMS:
+    if str(kind) not in PROBLEMS:
         raise unknown("kind of problem", str(kind), PROBLEMS)
-    return PROBLEMS[kind](**problem), demand_from(_table(content, "demand"), directory)
+    return PROBLEMS[str(kind)](**problem), demand_from(_table(content, "demand"), directory)
 
 
 def _table(content: dict[str, Any], name: str) -> dict[str, Any]:

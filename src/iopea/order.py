@@ -14,16 +14,14 @@ from reprlib import repr as short
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from iopea.errors import InputError
+from iopea.types import Array, Indices, Mask
 
 Policy = TypeVar("Policy")
-Indices = NDArray[np.intp]
-Flags = NDArray[np.bool_]
-Floats = NDArray[np.float64]
 
 MOST_CLASSES = 4_000  # the width of keys with three or more components compares all pairs
 ROWS_AT_ONCE = 512  # the transitivity check multiplies this many rows at a time
@@ -171,11 +169,11 @@ class InformationOrder(ABC):
     # What each representation writes: indices and positions below are already checked.
 
     @abstractmethod
-    def _row(self, i: np.intp, others: Indices) -> Flags:
+    def _row(self, i: np.intp, others: Indices) -> Mask:
         """Which of the others policy i informs."""
 
     @abstractmethod
-    def _representatives(self, among: Indices, prefer: Floats) -> Indices:
+    def _representatives(self, among: Indices, prefer: Array) -> Indices:
         """The positions in ``among`` of one policy of each maximal class."""
 
     @abstractmethod
@@ -225,18 +223,18 @@ class InformationOrder(ABC):
 class _KeyOrder(InformationOrder):
     """Finite keys of shape (n, m), compared component by component."""
 
-    def __init__(self, keys: Floats) -> None:
+    def __init__(self, keys: Array) -> None:
         super().__init__(len(keys))
         self._keys = keys
         self._keys.flags.writeable = False
 
-    def _row(self, i: np.intp, others: Indices) -> Flags:
-        told: Flags = self._keys[others, 0] <= self._keys[i, 0]
+    def _row(self, i: np.intp, others: Indices) -> Mask:
+        told: Mask = self._keys[others, 0] <= self._keys[i, 0]
         for component in range(1, self._keys.shape[1]):
             told &= self._keys[others, component] <= self._keys[i, component]
         return told
 
-    def _representatives(self, among: Indices, prefer: Floats) -> Indices:
+    def _representatives(self, among: Indices, prefer: Array) -> Indices:
         keys = self._keys[among]
         if keys.shape[1] == 1:
             top = np.flatnonzero(keys[:, 0] == keys[:, 0].max())
@@ -279,17 +277,17 @@ class _KeyOrder(InformationOrder):
 class _MatrixOrder(InformationOrder):
     """A reflexive and transitive boolean matrix."""
 
-    def __init__(self, matrix: Flags) -> None:
+    def __init__(self, matrix: Mask) -> None:
         super().__init__(len(matrix))
         self._matrix = matrix
         self._matrix.flags.writeable = False
         self._informed = np.count_nonzero(matrix, axis=1)
 
-    def _row(self, i: np.intp, others: Indices) -> Flags:
-        told: Flags = self._matrix[i, others]
+    def _row(self, i: np.intp, others: Indices) -> Mask:
+        told: Mask = self._matrix[i, others]
         return told
 
-    def _representatives(self, among: Indices, prefer: Floats) -> Indices:
+    def _representatives(self, among: Indices, prefer: Array) -> Indices:
         # By transitivity, a policy informs more policies than any that it strictly precedes.
         return self._sweep(among, np.lexsort((among, prefer, -self._informed[among])))
 
@@ -306,11 +304,11 @@ class _MatrixOrder(InformationOrder):
 class _TrivialOrder(InformationOrder):
     """Nothing informs anything else."""
 
-    def _row(self, i: np.intp, others: Indices) -> Flags:
-        told: Flags = others == i
+    def _row(self, i: np.intp, others: Indices) -> Mask:
+        told: Mask = others == i
         return told
 
-    def _representatives(self, among: Indices, prefer: Floats) -> Indices:
+    def _representatives(self, among: Indices, prefer: Array) -> Indices:
         return np.arange(among.size)
 
     def _cover(self, among: Indices, positions: Indices) -> Indices:
@@ -323,7 +321,7 @@ class _TrivialOrder(InformationOrder):
         return _TrivialOrder(among.size)
 
 
-def _best(indices: Indices, prefer: Floats) -> int:
+def _best(indices: Indices, prefer: Array) -> int:
     """The position of the lowest value, then the lowest index; not-a-number comes last."""
     if np.isnan(prefer).all():
         return int(indices.argmin())
@@ -331,7 +329,7 @@ def _best(indices: Indices, prefer: Floats) -> int:
     return int(lowest[indices[lowest].argmin()])
 
 
-def _largest_antichain(informs: Flags) -> int:
+def _largest_antichain(informs: Mask) -> int:
     """Dilworth's theorem: as many as the fewest chains, by matching each class to a next one.
 
     ``informs`` has no two classes that inform each other, and is transitive.
@@ -348,7 +346,7 @@ def _checked_size(n: Any) -> int:
     return int(n)
 
 
-def _checked_keys(keys: ArrayLike) -> Floats:
+def _checked_keys(keys: ArrayLike) -> Array:
     try:
         values = np.array(keys, dtype=np.float64)
     except (TypeError, ValueError):
@@ -364,7 +362,7 @@ def _checked_keys(keys: ArrayLike) -> Floats:
     return values
 
 
-def _checked_prefer(prefer: ArrayLike | None, among: Indices) -> Floats:
+def _checked_prefer(prefer: ArrayLike | None, among: Indices) -> Array:
     if prefer is None:
         return np.zeros(among.size)
     values = np.asarray(prefer, dtype=np.float64)
@@ -373,14 +371,14 @@ def _checked_prefer(prefer: ArrayLike | None, among: Indices) -> Floats:
     return values
 
 
-def _checked_matrix(matrix: ArrayLike) -> Flags:
+def _checked_matrix(matrix: ArrayLike) -> Mask:
     given = np.asarray(matrix)
     if given.ndim != 2 or given.shape[0] != given.shape[1] or given.size == 0:
         raise InputError(f"A matrix of shape {given.shape}: use (n, n), with n above 0.")
     unclear = (given != 0) & (given != 1)
     if unclear.any():
         raise InputError(f"The matrix holds {given[unclear][0]}, neither true nor false.")
-    informs: Flags = given.astype(bool)
+    informs: Mask = given.astype(bool)
     alone = np.flatnonzero(~informs.diagonal())
     if alone.size:
         raise InputError(f"Not an order: policy {alone[0]} does not inform itself.")

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from reprlib import repr as short
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from iopea.errors import InputError
+from iopea.types import Array
 
 MOST_POINTS = 50_000_000
 MOST_SPACINGS = 1e15  # beyond it, points next to each other are the same number
@@ -51,7 +52,7 @@ class PolicyClass(ABC):
         """The longest side of the smallest box around all policies."""
 
     @abstractmethod
-    def net(self, radius: float) -> NDArray[np.float64]:
+    def net(self, radius: float) -> Array:
         """Policies of shape (n, d), one of them within ``radius`` of any policy of the class."""
 
     def count(self, radius: float) -> int:
@@ -127,7 +128,7 @@ class Box(PolicyClass):
         """The longest side."""
         return max(high - low for low, high in zip(self.low, self.high, strict=True))
 
-    def net(self, radius: float) -> NDArray[np.float64]:
+    def net(self, radius: float) -> Array:
         """The grid of spacing ``radius``, or of the steps; the last axis moves fastest.
 
         Parameters
@@ -177,7 +178,7 @@ class Box(PolicyClass):
         reached = last > 0 and gap <= max(SAME_POINT * length, rounding)
         return last + 1 if reached else last + 2
 
-    def _points(self, axis: int, radius: float) -> NDArray[np.float64]:
+    def _points(self, axis: int, radius: float) -> Array:
         # Each point comes from its number, so that rounding does not add up.
         numbers = np.arange(self._size(axis, radius), dtype=np.float64)
         points = self.low[axis] + self._spacing(axis, radius) * numbers
@@ -234,7 +235,7 @@ class Finite(PolicyClass):
         return f"Finite({short(self._values.tolist())})"
 
     @property
-    def points(self) -> NDArray[np.float64]:
+    def points(self) -> Array:
         """The policies, of shape (n, d), read-only."""
         return self._values
 
@@ -253,7 +254,7 @@ class Finite(PolicyClass):
         """The largest difference in one coordinate."""
         return float(np.ptp(self._values, axis=0).max())
 
-    def net(self, radius: float) -> NDArray[np.float64]:
+    def net(self, radius: float) -> Array:
         """A copy of the policies, whatever the radius."""
         return self._values.copy()
 
@@ -262,11 +263,11 @@ class Finite(PolicyClass):
         return len(self._values)
 
 
-def _point(values: NDArray[np.float64]) -> str:
+def _point(values: Array) -> str:
     return str(tuple(values.tolist())) if values.size > 1 else str(values[0])
 
 
-def _refuse_twice(values: NDArray[np.float64]) -> None:
+def _refuse_twice(values: Array) -> None:
     rank = np.lexsort(values.T[::-1])  # keeps the order of equal policies
     same = np.flatnonzero((values[rank[1:]] == values[rank[:-1]]).all(axis=1))
     if same.size:

@@ -26,13 +26,13 @@ PeriodCost = Callable[[float, float, float], float]
 State = dict[str, Any]
 
 
-def show_policy(policy: Policy) -> str:
+def show_policy(policy: Policy, digits: int = 10) -> str:
     """A policy for people to read.
 
     >>> show_policy((3.0, 0.25))
     '3, 0.25'
     """
-    return ", ".join(f"{value:.10g}" for value in policy)
+    return ", ".join(f"{value:.{digits}g}" for value in policy)
 
 
 class Trajectory:

@@ -376,10 +376,9 @@ def follow(
     """Track the real system from its records, until its inventory position crosses the level.
 
     It is settled once the position is at most the level, until it lies above the
-    level by more than the tolerance. Returns the periods
-    taken, the stock left, whether the system is settled then, and in how many of
-    the periods the stock was not what the orders explain. ``pipeline`` is changed
-    in place.
+    level by more than the tolerance. Returns the periods taken, the stock left,
+    whether the system is settled then, and in how many of the periods the stock
+    was not what the orders explain. ``pipeline`` is changed in place.
     """
     periods, on_hand, settled, departures = _follow(
         level, settled, on_hand, pipeline, stock, sales, tolerance

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from types import CodeType
 
 from iopea.types import PeriodCost
 
@@ -27,5 +28,7 @@ def try_out(cost: PeriodCost, bound: float, high: float) -> None:
 def fingerprint(cost: PeriodCost) -> str:
     """Name and code of a cost, so that a state is not loaded under another one."""
     code = getattr(cost, "py_func", cost).__code__
-    digest = hashlib.blake2b(code.co_code + repr(code.co_consts).encode(), digest_size=8)
+    # Functions inside the function show as addresses, which differ from run to run.
+    constants = [value for value in code.co_consts if not isinstance(value, CodeType)]
+    digest = hashlib.blake2b(code.co_code + repr(constants).encode(), digest_size=8)
     return f"{code.co_name}-{digest.hexdigest()}"
