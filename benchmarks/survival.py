@@ -28,6 +28,7 @@ CASES: list[tuple[str, int, float, Demand, float, float]] = [
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=400)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--horizon", type=int, default=4000)
     options = parser.parse_args()
     for name, lead_time, penalty, demand, high, step in CASES:
@@ -40,21 +41,28 @@ def main() -> None:
         levels = shop.policy_class.net(1.0)
         best = levels[iopea.evaluate(shop.simulator(demand), levels).cost.argmin(), 0]
         rates = [
-            lost_rate(shop, demand, best, delta, options.runs, options.horizon)
+            lost_rate(
+                shop,
+                demand,
+                best,
+                delta,
+                range(options.first_seed, options.first_seed + options.runs),
+                options.horizon,
+            )
             for delta in (0.05, 0.2)
         ]
         print(f"{name:20} lost {rates[0]:.4f} (at most 0.05), {rates[1]:.4f} (at most 0.2)")
 
 
 def lost_rate(
-    shop: LostSales, demand: Demand, best: float, delta: float, runs: int, horizon: int
+    shop: LostSales, demand: Demand, best: float, delta: float, seeds: range, horizon: int
 ) -> float:
     def lost(seed: int) -> bool:
         learner = iopea.IOPEA(shop, delta=delta)
         iopea.run(learner, shop.simulator(demand, seed), horizon)
         return not (learner.surviving[:, 0] == best).any()
 
-    return float(np.mean(iopea.run_all(lost, range(runs), 2)))
+    return float(np.mean(iopea.run_all(lost, seeds, 2)))
 
 
 if __name__ == "__main__":
