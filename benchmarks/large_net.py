@@ -23,7 +23,7 @@ def main() -> None:
     seconds = time.perf_counter() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
-        f"{len(learner.policies)} levels, {HORIZON} steps: {seconds:.1f} s, peak {memory:.2f} GiB, "
+        f"{learner.count} levels, {HORIZON} steps: {seconds:.1f} s, peak {memory:.2f} GiB, "
         f"recommended {result.recommendation[0]:.3f}, {result.survivors} survivors"
     )
 

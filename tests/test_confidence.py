@@ -359,19 +359,17 @@ def test_a_shift_or_a_scale_of_all_costs_changes_nothing():
 
 def studentise_twin(estimates, reference):
     """The same by whole matrices of NumPy."""
-    informed = estimates.informed
-    if informed is None:
-        informed = np.ones(estimates.sums.shape, dtype=bool)
-    steps = estimates.sizes @ informed
+    sizes = np.broadcast_to(estimates.sizes.reshape(len(estimates.sums), -1), estimates.sums.shape)
+    steps = sizes.sum(axis=0)
     mean = estimates.sums.sum(axis=0) / steps
-    each = np.where(informed, estimates.sums - np.outer(estimates.sizes, mean), 0.0) / steps
+    each = np.where(sizes > 0, estimates.sums - sizes * mean, 0.0) / steps
     each -= each[:, [reference]]
     norm = np.sqrt((each**2).sum(axis=0))
     unit = each[:, norm > 0] / norm[norm > 0]
     lean = np.zeros(norm.size)
     lean[norm > 0] = np.maximum(-(unit**3).sum(axis=0), 0.0)
     chord = np.linalg.norm(np.diff(unit, axis=1), axis=0)
-    share = ((estimates.sizes**2) @ informed / steps**2).max()
+    share = ((sizes**2).sum(axis=0) / steps**2).max()
     return norm / math.sqrt(1 - share), lean, 2 * np.arcsin(np.minimum(chord / 2, 1))
 
 
@@ -381,12 +379,11 @@ def test_kernel_equals_its_twin(n, masked):
     rng = np.random.default_rng(n)
     sums = rng.standard_normal((12, n)).cumsum(axis=1)
     sizes = rng.integers(2, 9, 12).astype(float)
-    informed = None
     if masked:
-        informed = rng.random((12, n)) < 0.8
-        informed[:3] = True
-        sums = np.where(informed, sums, 0.0)
-    estimates = Estimates(sums, sizes, informed)
+        sizes = sizes[:, None] * (rng.random((12, n)) < 0.8)
+        sizes[:3] += 1.0
+        sums = np.where(sizes > 0, sums, 0.0)
+    estimates = Estimates(sums, sizes)
     for reference in (0, n // 2, n - 1):
         for mine, twin in zip(
             _studentise(estimates, reference), studentise_twin(estimates, reference), strict=True
@@ -394,16 +391,16 @@ def test_kernel_equals_its_twin(n, masked):
             np.testing.assert_allclose(mine, twin, rtol=1e-9, atol=1e-12)
 
 
-# Paired: the informed mask.
+# Paired: sizes of each policy.
 
 
-def test_a_full_mask_is_no_mask():
+def test_equal_sizes_of_each_policy_are_common_sizes():
     rng = np.random.default_rng(7)
     sums, sizes = paths(rng, 9, factors(40)), np.array([4.0] * 8 + [3.0])
-    plain, full = Estimates(sums, sizes), Estimates(sums, sizes, np.ones((9, 40), dtype=bool))
+    plain, full = Estimates(sums, sizes), Estimates(sums, np.repeat(sizes[:, None], 40, axis=1))
     for one, other in zip(_studentise(plain, 5), _studentise(full, 5), strict=True):
         np.testing.assert_array_equal(one, other)
-    rule = Paired(setting(lipschitz=0.1))
+    rule = Paired(setting(sensitivity=0.1))
     one, other = (rule.eliminate(e, line(40), 2) for e in (plain, full))
     assert one.threshold == other.threshold
     assert (one.keep == other.keep).all()
@@ -416,22 +413,22 @@ def two_groups(rng, first, second, n=6):
     informed[first:, n // 2 :] = True
     sizes = rng.integers(2, 9, first + second).astype(float)
     sums = np.where(informed, rng.standard_normal(informed.shape) + sizes[:, None], 0.0)
-    return Estimates(sums, sizes, informed)
+    return Estimates(sums, sizes[:, None] * informed)
 
 
 def test_policies_without_a_common_batch_are_unpaired():
     estimates = two_groups(np.random.default_rng(8), 5, 11)
     variance = np.empty(6)
     for j in range(6):
-        rows = estimates.informed[:, j]
-        sums, sizes = estimates.sums[rows, j], estimates.sizes[rows]
+        rows = estimates.sizes[:, j] > 0
+        sums, sizes = estimates.sums[rows, j], estimates.sizes[rows, j]
         mean = sums.sum() / sizes.sum()
         assert estimates.mean[j] == pytest.approx(mean, rel=1e-12)
         variance[j] = ((sums - sizes * mean) ** 2).sum() / sizes.sum() ** 2
     error, _, _ = _studentise(estimates, 0)
     unpaired = np.sqrt(variance[0] + variance[3:])
     # The policies of the first group have the fewest batches: theirs is the correction.
-    sizes = estimates.sizes[:5]
+    sizes = estimates.sizes[:5, 0]
     share = (sizes**2).sum() / sizes.sum() ** 2
     np.testing.assert_allclose(error[3:], unpaired / math.sqrt(1 - share), rtol=1e-12)
 
@@ -454,7 +451,7 @@ def test_unpaired_standard_errors_are_not_below_welch():
     informed = np.zeros((12, 2), dtype=bool)
     informed[:2, 0] = informed[2:, 1] = True
     sums = np.where(informed, rng.standard_normal((12, 2)) * [1.0, 0.01], 0.0)
-    error, _, _ = _studentise(Estimates(sums, np.ones(12), informed), 1)
+    error, _, _ = _studentise(Estimates(sums, informed.astype(float)), 1)
     welch = math.sqrt(sums[:2, 0].var(ddof=1) / 2 + sums[2:, 1].var(ddof=1) / 10)
     assert error[0] >= welch * (1 - 1e-9)
 
@@ -475,7 +472,7 @@ def test_a_policy_known_from_one_batch_stops_all_elimination():
     informed[1:, 2] = False
     costs = np.random.default_rng(11).random((6, 3)) + np.array([0.0, 90.0, 90.0])
     sums = np.where(informed, costs, 0.0)
-    outcome = Paired(setting()).eliminate(Estimates(sums, np.ones(6), informed), line(3), 1)
+    outcome = Paired(setting()).eliminate(Estimates(sums, informed.astype(float)), line(3), 1)
     assert outcome.threshold == math.inf
     assert outcome.keep.all()
 
@@ -542,7 +539,7 @@ matrices = hnp.arrays(
 @patient
 @given(matrices, st.sampled_from(sorted(RULES)), st.integers(1, 6), st.floats(0.0, 10.0))
 def test_the_best_estimate_survives(sums, name, epoch, lipschitz):
-    rule = RULES[name](setting(lipschitz=lipschitz, cost_range=1e-3))
+    rule = RULES[name](setting(sensitivity=lipschitz, cost_range=1e-3))
     estimates = Estimates(sums, np.ones(len(sums)))
     keep = rule.eliminate(estimates, line(sums.shape[1]), epoch).keep
     assert keep.shape == (sums.shape[1],)
@@ -578,7 +575,7 @@ def partly_known(unknown, n=6, batches=16):
     informed = np.ones((batches, n), dtype=bool)
     informed[:, unknown] = False
     sums = np.random.default_rng(15).standard_normal((batches, n)) + 1e3 * np.arange(n)
-    return Estimates(np.where(informed, sums, 0.0), np.ones(batches), informed)
+    return Estimates(np.where(informed, sums, 0.0), informed.astype(float))
 
 
 UNKNOWN = [[0], [5], [2, 3], [0, 5], [0, 1, 2, 3, 4]]
@@ -605,7 +602,7 @@ def test_unknown_policies_raise_no_warning():
 
 
 def nothing_known():
-    return Estimates(np.zeros((4, 3)), np.ones(4), np.zeros((4, 3), dtype=bool))
+    return Estimates(np.zeros((4, 3)), np.zeros((4, 3)))
 
 
 def test_nothing_known_nothing_dropped():
@@ -619,7 +616,7 @@ def test_nothing_known_nothing_dropped_by_the_other_rules(name):
 
 @pytest.mark.parametrize("epoch", [1, 4])
 def test_an_event_may_have_stayed_unseen(epoch):
-    rule = Paired(setting(lipschitz=3.0, cost_range=100.0))
+    rule = Paired(setting(sensitivity=3.0, cost_range=100.0))
     policies = np.array([[0.0], [0.5], [0.5], [2.0], [2.0]])
     guard = 3.0 * policies[:, 0] * math.log(1 / rule.level(epoch)) / (8 * 4.0)
     costs = 7.0 + guard * [1.0, 0.999, 1.001, 0.999, 1.001]
@@ -628,14 +625,14 @@ def test_an_event_may_have_stayed_unseen(epoch):
 
 
 def test_an_unseen_event_costs_at_most_the_cost_range():
-    rule = Paired(setting(lipschitz=math.inf, cost_range=2.0))
+    rule = Paired(setting(sensitivity=math.inf, cost_range=2.0))
     guard = 2.0 * math.log(1 / rule.level(1)) / 32
     costs = [1.0, 1.0 + 0.999 * guard, 1.0 + 1.001 * guard]
     assert rule.eliminate(flat(costs), line(3), 1).keep.tolist() == [True, True, False]
 
 
 def test_the_guard_takes_the_farthest_coordinate():
-    rule = Paired(setting(lipschitz=1.0, cost_range=100.0))
+    rule = Paired(setting(sensitivity=1.0, cost_range=100.0))
     guard = 3.0 * math.log(1 / rule.level(1)) / 32
     policies = np.array([[0.0, 0.0], [1.0, -3.0], [3.0, 0.0]])
     outcome = rule.eliminate(flat([0.0, 0.999 * guard, 1.001 * guard]), policies, 1)
@@ -730,7 +727,7 @@ def test_few_events_do_not_look_like_certainty():
     corrected one in 1.2 %; from there, 2 % of 4,000 draws have a probability below 10^-5.
     """
     rng = np.random.default_rng(13)
-    rule = Paired(setting(lipschitz=0.0))
+    rule = Paired(setting(sensitivity=0.0))
     dropped = 0
     for _ in range(4000):
         events = rng.poisson(6.4 / 16, 16)

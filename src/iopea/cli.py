@@ -23,17 +23,16 @@ from rich.progress import (
 from rich.table import Table
 
 import iopea
-from iopea.demand import Demand
 from iopea.errors import InputError
 from iopea.files import default_problem, read_problem
 from iopea.learners.base import Learner
 from iopea.learners.iopea import IOPEA, Restart
 from iopea.model import check_count
 from iopea.plotting import check_target, draw_learning
-from iopea.problems.lost_sales import LostSales
+from iopea.problems.base import Problem
 from iopea.run import BestInClass, best_in_class, relative_regret, run, run_all
 from iopea.testing import KernelSpeed, replay_speed
-from iopea.types import Array, Policy, RunResult, show_policy
+from iopea.types import Array, Policy, RunResult, Truth, show_policy
 
 app = typer.Typer(
     help="Learn an operating policy online when only part of what happened is seen.",
@@ -95,7 +94,7 @@ def learn(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Learn the best policy of a problem, and compare with the best in class."""
-    problem, demand = default_problem() if file is None else read_problem(file)
+    problem, truth = default_problem() if file is None else read_problem(file)
     check_count("--seeds", seeds)
     check_count("--workers", workers, least=0)
 
@@ -112,13 +111,13 @@ def learn(
     learner = make()  # what is wrong with the settings is said before anything runs
     if plot is not None:
         check_target(plot)
-    best = best_in_class(problem.simulator(demand))
-    runs = _run_seeds(make, problem, demand, horizon, seeds, workers or os.cpu_count() or 1)
-    gaps = best.relative_gaps(problem.simulator(demand), [result.recommendation for result in runs])
-    report = _report(problem, demand, learner, horizon, best, runs, gaps)
+    best = best_in_class(problem.simulator(truth))
+    runs = _run_seeds(make, problem, truth, horizon, seeds, workers or os.cpu_count() or 1)
+    gaps = best.relative_gaps(problem.simulator(truth), [result.recommendation for result in runs])
+    report = _report(problem, truth, learner, horizon, best, runs, gaps)
     if plot is not None:
         title = f"IOPEA, rule {rule}: {seeds} runs of {horizon} steps"
-        draw_learning(runs, best, learner.policies, plot, title)
+        draw_learning(runs, best, problem.policy_class, plot, title)
     if as_json:
         typer.echo(json.dumps(report, indent=2, allow_nan=False))
     else:
@@ -129,8 +128,8 @@ def learn(
 
 def _run_seeds(
     make: Callable[[], IOPEA],
-    problem: LostSales,
-    demand: Demand,
+    problem: Problem,
+    truth: Truth,
     horizon: int,
     seeds: int,
     workers: int,
@@ -158,7 +157,7 @@ def _run_seeds(
                 progress.update(bar, advance=done - before, surviving=_surviving(seed, learner))
                 before = done
 
-            return run(make(), problem.simulator(demand, seed), horizon, watch)
+            return run(make(), problem.simulator(truth, seed), horizon, watch)
 
         try:
             return run_all(once, range(seeds), workers)
@@ -184,8 +183,8 @@ def _plain(policy: Policy) -> float | list[float]:
 
 
 def _report(
-    problem: LostSales,
-    demand: Demand,
+    problem: Problem,
+    truth: Truth,
     learner: IOPEA,
     horizon: int,
     best: BestInClass,
@@ -197,12 +196,12 @@ def _report(
         "version": iopea.__version__,
         "learner": learner.name,
         "problem": problem.describe(),
-        "demand": demand.table(),
+        "truth": truth.table(),
         "horizon": horizon,
         "rule": learner.rule.name,
         "restart": learner.restart,
         "delta": learner.rule.setting.delta,
-        "policies": len(learner.policies),
+        "policies": learner.count,
         "optimal_policy": _plain(best.policy),
         "optimal_cost": best.cost,
         "optimal_cost_standard_error": best.standard_error,
@@ -212,7 +211,7 @@ def _report(
                 "policy": _plain(result.recommendation),
                 "average_cost": result.average_cost,
                 "relative_gap": _or_null(gap),
-                "regret": iopea.regret(result.costs, best.cost),
+                "regret": result.elapsed * (result.average_cost - best.cost),
                 "relative_regret": _or_null(relative),
                 "epochs": result.epochs,
                 "survivors": result.survivors,
@@ -278,11 +277,11 @@ def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResul
 def warmup() -> None:
     """Compile everything ahead; compiled code is kept for later runs."""
     start = time.perf_counter()
-    problem, demand = default_problem()
+    problem, truth = default_problem()
     for restart in get_args(Restart):
         learner = IOPEA(problem, restart=restart)
-        run(learner, problem.simulator(demand), _WARMUP_STEPS)
-    best_in_class(problem.simulator(demand), steps=_WARMUP_STEPS)
+        run(learner, problem.simulator(truth), _WARMUP_STEPS)
+    best_in_class(problem.simulator(truth), steps=_WARMUP_STEPS)
     replay_speed(2, "float32", policies=64, periods=200)
     typer.echo(f"Compiled in {time.perf_counter() - start:.1f} s.")
 

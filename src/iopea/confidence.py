@@ -26,7 +26,7 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import stdtr
+from scipy.special import fdtri, stdtr
 
 from iopea.errors import InputError, unknown
 from iopea.kernels.differences import Differences
@@ -55,6 +55,11 @@ class Setting:
     settling : int. Steps until a decision shows in the cost.
     delta : float. Probability that the guarantee may fail [δ].
     horizon : int or None. Steps of the whole run [T], where known.
+    sensitivity : float. Change of the cost of one step per unit of policy.
+    listed : bool. Whether estimates are always those of all policies that may still be best;
+        otherwise only some are asked for, and a judgement must hold for all others too.
+    published_alpha, published_factor : float. The α of the published experiments, where it is
+        another one, and what they multiplied β_k by.
     """
 
     policies: int
@@ -67,6 +72,15 @@ class Setting:
     settling: int = 0
     delta: float = 0.05
     horizon: int | None = None
+    sensitivity: float = 0.0
+    listed: bool = True
+    published_alpha: float | None = None
+    published_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Refuse what no rule can work with."""
+        if self.policies < 1:
+            raise InputError(f"A net needs at least one policy, not {self.policies}.")
 
 
 @dataclass(frozen=True)
@@ -85,6 +99,8 @@ class Rule(ABC):
     pooled: ClassVar[bool] = False
     #: The most points of the net per parameter, where the rule has such a limit.
     points_per_axis: ClassVar[int | None] = None
+    #: Whether the policy played last is recommended, not the best by estimate.
+    recommends_played: ClassVar[bool] = False
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -111,6 +127,7 @@ class Theorem(Rule):
         super().__init__(setting)
         if setting.horizon is None:
             raise InputError("Rule 'theorem' needs the horizon: its epochs depend on log T.")
+        _need_alpha(self.name, setting.alpha)
 
     @property
     def horizon(self) -> int:
@@ -200,16 +217,31 @@ class Published(Rule):
 
     name = "published"
     points_per_axis = 50
+    recommends_played = True
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        known = setting.published_alpha
+        self._alpha = setting.alpha if known is None else known
+        _need_alpha(self.name, self._alpha)
 
     def epoch_length(self, epoch: int) -> int:
         """N_k = 4^k round(1/α) + L."""
-        return int(4**epoch * round(1 / self.setting.alpha) + self.setting.settling)
+        return int(4**epoch * round(1 / self._alpha) + self.setting.settling)
 
     def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
         """Keep every policy whose epoch *sum* is within 2β_k of the least, β_k = (αN_k)^-1/2."""
         length = self.epoch_length(epoch)
-        half_width = (self.setting.alpha * length) ** -0.5
+        half_width = self.setting.published_factor * (self._alpha * length) ** -0.5
         return _within(estimates.mean, 2 * half_width * self.setting.cost_range / length)
+
+
+def _need_alpha(rule: str, alpha: float) -> None:
+    if not alpha > 0:
+        raise InputError(
+            f"Rule {rule!r} needs α, the share of useful steps, which this problem can't tell: "
+            "give the problem the probability of a period without demand, or use rule 'paired'."
+        )
 
 
 class Paired(Rule):
@@ -226,12 +258,15 @@ class Paired(Rule):
     inequality, for differences that are each divided by an error of their own.
     It holds for Gaussian batch sums. Neighbouring policies are almost the same
     random variable, so c is near the critical value of two comparisons, whatever
-    the size of the net.
+    the size of the net. Where all differences follow from r unknown numbers, as the
+    rates of a queue, Scheffé's value r ν/(ν+1-r) F_{r,ν+1-r} for c² holds as well, for
+    policies that were never listed too; the smaller of the two is taken.
 
     A policy is dropped when it is worse than the best by c (1 + λ (2c² + 1)/(6c))
     standard errors, where λ >= 0 is the share of the skewness that makes a few
     missing events look like certainty (Hall's correction for studentised means,
-    on that side only); and by L_Θ |θ - θ'| log(1/δ_k)/N: an event of probability
+    on that side only); and by M |θ - θ'| log(1/δ_k)/N, where M |θ - θ'| is what two policies
+    may differ by in one step (L_Θ where one is proved): an event of probability
     log(1/δ_k)/N may have stayed unseen for N steps, and then neither a standard
     error nor a skewness shows it.
     """
@@ -262,21 +297,23 @@ class Paired(Rule):
         """Drop what is worse than the best estimate by more than chance allows."""
         mean = estimates.mean
         known = np.isfinite(mean)
-        if estimates.sizes.size < 2 or not known.any():
+        if len(estimates.sizes) < 2 or not known.any():
             return Elimination(np.ones(mean.size, dtype=np.bool_), math.inf)
         best = int(np.nanargmin(mean))
         freedom = 1 / _largest_share(estimates) - 1
         level = self.level(epoch)
         error, lean, angles = _studentise(estimates, best)
-        critical = _critical_value(angles, freedom, level)
+        critical = _critical_value(angles, freedom, level) if self.setting.listed else math.inf
         # What must survive is the truly best policy, whose own differences may turn more
         # than those of the estimated one: both ends of the net are tried as well.
         for reference in {0, mean.size - 1} - {best}:
             _, _, angles = _studentise(estimates, reference)
             critical = max(critical, _critical_value(angles, freedom, level))
+        if estimates.rank is not None:
+            critical = min(critical, _scheffe(estimates.rank, freedom, level))
         distance = np.abs(policies - policies[best]).max(axis=1)
         with np.errstate(divide="ignore", invalid="ignore"):
-            effect = np.fmin(self.setting.lipschitz * distance, self.setting.cost_range)
+            effect = np.fmin(self.setting.sensitivity * distance, self.setting.cost_range)
             unseen = effect * math.log(1 / level) / estimates.steps
             chance = (critical + lean * (2 * critical**2 + 1) / 6) * error
             worse = mean - mean[best] > np.maximum(chance, unseen)
@@ -296,12 +333,10 @@ def _largest_share(estimates: Estimates) -> float:
 
     The squared deviations of batches that share a mean are too small by 1 minus this.
     """
-    sizes = estimates.sizes
-    if estimates.informed is None:
-        return float((sizes**2).sum() / sizes.sum() ** 2)
-    known = estimates.steps > 0
-    squares = sizes**2 @ estimates.informed
-    return float((squares[known] / estimates.steps[known] ** 2).max(initial=0.0))
+    sizes = estimates.sizes if estimates.sizes.ndim == 2 else estimates.sizes[:, None]
+    steps = sizes.sum(axis=0)
+    known = steps > 0
+    return float(((sizes**2).sum(axis=0)[known] / steps[known] ** 2).max(initial=0.0))
 
 
 def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array, Array]:
@@ -340,6 +375,14 @@ def _critical_value(angles: Array, freedom: float, level: float) -> float:
         if high > _LARGEST:
             return math.inf
     return float(brentq(excess, 0.0, high))
+
+
+def _scheffe(rank: int, freedom: float, level: float) -> float:
+    """The critical value for all combinations of ``rank`` means at once (Hotelling's T²)."""
+    rest = freedom + 1 - rank
+    if rest <= 0:
+        return math.inf
+    return math.sqrt(rank * freedom / rest * float(fdtri(rank, rest, 1 - level)))
 
 
 #: Every rule by its name: one line for a new one.

@@ -21,7 +21,7 @@ A base-stock level of 4, played for three periods:
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import gymnasium
 import numpy as np
@@ -128,7 +128,7 @@ class LostSalesEnv(gymnasium.Env[Floats, Floats]):
     ) -> None:
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             raise unknown("render mode", str(render_mode), self.metadata["render_modes"])
-        default, default_demand = default_problem()
+        default, default_demand = cast("tuple[LostSales, Demand]", default_problem())
         self.problem = default if problem is None else problem
         self.reveal_demand = reveal_demand
         self.render_mode = render_mode

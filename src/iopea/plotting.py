@@ -12,13 +12,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from iopea.errors import InputError
+from iopea.policies import PolicyClass
 from iopea.run import BestInClass
-from iopea.types import Array, RunResult
+from iopea.types import RunResult
 
 _RANGE = "#4477aa"
 _COST = "#aa3377"
 _BEST = "#222222"
 _FORMATS = (".png", ".svg", ".pdf")
+#: Parameters of a policy that are drawn at the most.
+_MOST_PARAMETERS = 4
 #: Points at which the running cost is drawn.
 _POINTS = 400
 #: The first step that is shown: averages over fewer jump about.
@@ -42,19 +45,23 @@ def check_target(path: Path) -> None:
 
 
 def draw_learning(
-    runs: Sequence[RunResult], best: BestInClass, policies: Array, path: Path, title: str
+    runs: Sequence[RunResult], best: BestInClass, policies: PolicyClass, path: Path, title: str
 ) -> None:
-    """Draw the surviving range and the running cost of runs over time.
+    """Draw the surviving range of each parameter and the running cost of runs over time.
 
-    Lines are medians over the runs, bands reach from the least to the largest.
+    Lines are medians over the runs, bands reach from the least to the largest. Of policies
+    with more than four parameters, the first four are drawn.
     """
     with matplotlib.rc_context({"font.size": 10, "axes.spines.top": False, "svg.hashsalt": "i"}):
-        figure = Figure(figsize=(7.2, 6.4), layout="constrained")
-        above, below = figure.subplots(2, 1, sharex=True)
-        _draw_survivors(above, runs, best, policies[:, 0])
+        shown = min(policies.dimension, _MOST_PARAMETERS)
+        figure = Figure(figsize=(7.2, 3.2 + 3.2 * shown), layout="constrained")
+        *above, below = figure.subplots(1 + shown, 1, sharex=True)
+        for parameter, axes in enumerate(above):
+            _draw_survivors(axes, runs, best, parameter, policies.ends(parameter))
+            axes.set_ylabel(policies.names[parameter])
         _draw_cost(below, runs, best)
-        above.set_title(title, loc="left", fontsize=11)
-        for axes in (above, below):
+        above[0].set_title(title, loc="left", fontsize=11)
+        for axes in (*above, below):
             axes.spines["right"].set_visible(False)
             axes.grid(alpha=0.25)
         below.set_xscale("log")
@@ -69,22 +76,27 @@ def draw_learning(
 
 
 def _draw_survivors(
-    axes: Axes, runs: Sequence[RunResult], best: BestInClass, levels: Array
+    axes: Axes,
+    runs: Sequence[RunResult],
+    best: BestInClass,
+    parameter: int,
+    ends: tuple[float, float],
 ) -> None:
     epochs = min(run.epochs for run in runs)
     records = [run.records[:epochs] for run in runs]
     first, last = min(_FIRST_SHOWN, runs[0].costs.size), runs[0].costs.size
     steps = np.median([[first, *(r.steps for r in run), last] for run in records], axis=0)
-    low = np.array([[levels.min(), *(r.lowest[0] for r in run)] for run in records])
-    high = np.array([[levels.max(), *(r.highest[0] for r in run)] for run in records])
+    low = np.array([[ends[0], *(r.lowest[parameter] for r in run)] for run in records])
+    high = np.array([[ends[1], *(r.highest[parameter] for r in run)] for run in records])
     low, high = (np.column_stack([side, side[:, -1]]) for side in (low, high))
     axes.fill_between(steps, low.min(axis=0), high.max(axis=0), color=_RANGE, alpha=0.2,
                       linewidth=0, step="post", label="range over all runs")  # fmt: skip
     axes.step(steps, np.median(high, axis=0), where="post", color=_RANGE,
               label="surviving range, median")  # fmt: skip
     axes.step(steps, np.median(low, axis=0), where="post", color=_RANGE)
-    axes.axhline(best.policy[0], color=_BEST, linewidth=1, linestyle="--", label="best in class")
-    axes.set_ylabel("level")
+    axes.axhline(
+        best.policy[parameter], color=_BEST, linewidth=1, linestyle="--", label="best in class"
+    )
     axes.legend(frameon=False, loc="upper right")
 
 

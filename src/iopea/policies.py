@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from reprlib import repr as short
 
 import numpy as np
@@ -51,6 +51,16 @@ class PolicyClass(ABC):
     def extent(self) -> float:
         """The longest side of the smallest box around all policies."""
 
+    def ends(self, axis: int) -> tuple[float, float]:
+        """The least and the largest value of a coordinate."""
+        values = self.net(self.extent or 1.0)[:, axis]
+        return float(values.min()), float(values.max())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the coordinates are called in figures."""
+        return tuple(f"parameter {axis + 1}" for axis in range(self.dimension))
+
     @abstractmethod
     def net(self, radius: float) -> Array:
         """Policies of shape (n, d), one of them within ``radius`` of any policy of the class."""
@@ -58,6 +68,20 @@ class PolicyClass(ABC):
     def count(self, radius: float) -> int:
         """How many policies ``net(radius)`` has."""
         return len(self.net(radius))
+
+    def thinned(self, per_axis: int, radius: float) -> Array:
+        """``net(radius)``, with at most ``per_axis`` different values of each coordinate."""
+        net = self.net(max(radius, self.extent / (per_axis - 1)))
+        taken = np.ones(len(net), dtype=np.bool_)
+        for axis in net.T:
+            values = np.unique(axis)
+            some = np.linspace(0, values.size - 1, min(per_axis, values.size)).round().astype(int)
+            taken &= np.isin(axis, values[some])
+        return np.asarray(net[taken])
+
+    def neighbours(self, policy: Array) -> Array:
+        """A policy and all that differ from it in one coordinate, where there are steps."""
+        raise InputError(f"{self!r} has no steps in which a policy could be changed.")
 
 
 @dataclass(frozen=True, init=False)
@@ -71,6 +95,8 @@ class Box(PolicyClass):
     step : float or sequence of float, optional
         Where given, the policies are ``low``, ``low + step``, ... up to ``high``, and they are
         their own net at any radius.
+    labels : tuple of str, optional
+        What the axes are called in figures.
 
     Examples
     --------
@@ -88,8 +114,16 @@ class Box(PolicyClass):
     low: tuple[float, ...]
     high: tuple[float, ...]
     step: tuple[float, ...] | None
+    labels: tuple[str, ...] = field(repr=False)
 
-    def __init__(self, low: ArrayLike, high: ArrayLike, step: ArrayLike | None = None) -> None:
+    def __init__(
+        self,
+        low: ArrayLike,
+        high: ArrayLike,
+        step: ArrayLike | None = None,
+        labels: tuple[str, ...] = (),
+    ) -> None:
+        object.__setattr__(self, "labels", labels)
         ends = {"low": _numbers("low", low), "high": _numbers("high", high)}
         if step is not None:
             ends["step"] = _numbers("step", step)
@@ -118,6 +152,15 @@ class Box(PolicyClass):
     def bound(self) -> float:
         """The largest absolute coordinate [U]."""
         return max(map(abs, self.low + self.high))
+
+    def ends(self, axis: int) -> tuple[float, float]:
+        """The ends of an axis."""
+        return self.low[axis], self.high[axis]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The labels, if there are any."""
+        return self.labels or super().names
 
     def count(self, radius: float) -> int:
         """How many policies ``net(radius)`` has, without making it."""
@@ -151,6 +194,43 @@ class Box(PolicyClass):
         axes = [self._points(axis, radius) for axis in range(self.dimension)]
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
         return grid.reshape(points, self.dimension)
+
+    def thinned(self, per_axis: int, radius: float) -> Array:
+        """``net(radius)``, with at most ``per_axis`` values on each axis, each axis by itself.
+
+        >>> Box([0, 0], [1, 100]).thinned(3, 0.5).tolist()[:4]
+        [[0.0, 0.0], [0.0, 50.0], [0.0, 100.0], [0.5, 0.0]]
+        """
+        axes = []
+        for axis in range(self.dimension):
+            size = self._size(axis, radius)
+            if size <= per_axis:
+                axes.append(self._points(axis, radius))
+            elif self.step is None:
+                axes.append(np.linspace(self.low[axis], self.high[axis], per_axis))
+            else:
+                numbers = np.linspace(0, size - 1, per_axis).round()
+                points = self.low[axis] + self.step[axis] * numbers
+                axes.append(np.minimum(points, self.high[axis]))
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+        return grid.reshape(-1, self.dimension)
+
+    def neighbours(self, policy: Array) -> Array:
+        """A policy and all that differ from it in one coordinate.
+
+        >>> Box([0, 0], [1, 2], step=1).neighbours(np.array([0.0, 1.0])).tolist()
+        [[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 2.0]]
+        """
+        if self.step is None:
+            return super().neighbours(policy)
+        rows = [np.array(policy, dtype=np.float64)]
+        for axis in range(self.dimension):
+            for value in self._points(axis, 1.0):
+                if value != policy[axis]:
+                    other = rows[0].copy()
+                    other[axis] = value
+                    rows.append(other)
+        return np.array(rows)
 
     def _spacing(self, axis: int, radius: float) -> float:
         if self.step is not None:

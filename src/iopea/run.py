@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from iopea.bounds import regret
 from iopea.errors import InputError
 from iopea.learners.base import Learner
 from iopea.model import check_count
@@ -30,10 +29,11 @@ EVALUATION_STEPS = 8_000_000
 EVALUATION_BATCHES = 64
 #: Steps of the first, coarse search for the best policy.
 _SEARCH_STEPS = 400_000
-#: Points per parameter of the fine net of that search, and how much coarser the first one is.
-_FINE_POINTS = 4096
-_COARSER = 8
-#: Coarse points around which the fine net is searched.
+#: Points per parameter of the ever finer nets of that search: of one parameter, of several.
+_NETS = ((512, 4096), (64, 256, 1024))
+#: The most points of the first net; of a class in steps, which is its own net, fewer are taken.
+_MOST_COARSE = 2**13
+#: Points around which the next finer net is searched.
 _PROMISING = 9
 
 
@@ -59,7 +59,7 @@ def run(
     if steps > MOST_STEPS:
         raise InputError(f"The horizon must be at most {MOST_STEPS} steps, not {steps}.")
     costs = np.empty(steps)
-    done = 0
+    done, elapsed = 0, 0.0
     while done < steps:
         play = learner.ask()
         rollout = simulator.play(play.policy, min(play.steps, steps - done), play.until_start)
@@ -71,14 +71,17 @@ def run(
         learner.tell(rollout.trajectory)
         costs[done : done + rollout.costs.size] = rollout.costs
         done += rollout.costs.size
+        elapsed += rollout.costs.size if rollout.elapsed is None else rollout.elapsed
         if watch is not None:
             watch(learner, done)
     return RunResult(
         costs=costs,
+        elapsed=elapsed,
         recommendation=learner.recommend(),
         stop=learner.stop,
         outlook=learner.outlook,
         survivors=learner.survivors,
+        effective_alpha=learner.effective_alpha,
         records=learner.records,
     )
 
@@ -147,23 +150,36 @@ def best_in_class(
 ) -> BestInClass:
     """Find the best policy of the class with full knowledge of the system.
 
-    A coarse net is searched on a short path, then a fine net around the best
-    coarse points on a long one.
+    Where the system can't be solved exactly, a coarse net is searched on a short
+    path, then ever finer nets around the best points of the one before, the last of
+    them on a long path.
     """
+    exact = simulator.optimum()
+    if exact is not None:
+        return BestInClass(exact[0], exact[1], 0.0, steps, seed)
     policies = simulator.problem.policy_class
-    radius = policies.extent / _FINE_POINTS or 1.0
-    coarse = policies.net(_COARSER * radius)
-    fine = policies.net(radius)
-    first = evaluate(simulator, coarse, min(steps, _SEARCH_STEPS), seed)
-    promising = coarse[np.argsort(first.cost, kind="stable")[:_PROMISING]]
-    distance = np.abs(fine[:, None, :] - promising[None, :, :]).max(axis=2).min(axis=1)
-    near = fine[distance <= _COARSER * radius]
-    second = evaluate(simulator, near, steps, seed)
-    best = int(second.cost.argmin())
+    nets = _NETS[0] if policies.dimension == 1 else _NETS[1]
+    reach = policies.extent / nets[0] or 1.0
+    points = (
+        policies.net(reach)
+        if policies.count(reach) <= _MOST_COARSE
+        else (policies.thinned(nets[0], reach))
+    )
+    for per_axis in nets[1:]:
+        found = evaluate(simulator, points, min(steps, _SEARCH_STEPS), seed)
+        promising = points[np.argsort(found.cost, kind="stable")[:_PROMISING]]
+        radius = policies.extent / per_axis or 1.0
+        fine = policies.net(radius)
+        near = np.zeros(len(fine), dtype=np.bool_)
+        for point in promising:
+            near |= np.abs(fine - point).max(axis=1) <= reach
+        points, reach = fine[near], radius
+    found = evaluate(simulator, points, steps, seed)
+    best = int(found.cost.argmin())
     return BestInClass(
-        policy=tuple(map(float, near[best])),
-        cost=float(second.cost[best]),
-        standard_error=float(second.standard_error[best]),
+        policy=tuple(map(float, points[best])),
+        cost=float(found.cost[best]),
+        standard_error=float(found.standard_error[best]),
         steps=steps,
         seed=seed,
     )
@@ -171,4 +187,4 @@ def best_in_class(
 
 def relative_regret(result: RunResult, best: BestInClass) -> float:
     """Regret as a share of T g*."""
-    return best.share(regret(result.costs, best.cost) / result.costs.size)
+    return best.share(result.average_cost - best.cost)

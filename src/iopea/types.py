@@ -6,7 +6,7 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,8 +22,18 @@ Precision = Literal["float64", "float32"]
 #: A cost of (stock after arrivals, sales, order) for one period.
 PeriodCost = Callable[[float, float, float], float]
 
+#: How an order is claimed: step by step on every path, or as a law of estimates.
+Claim = Literal["sample-path", "distributional"]
+
 #: What a learner, a simulator or a stream saves: JSON values and arrays, nested.
 State = dict[str, Any]
+
+
+class Truth(Protocol):
+    """What a simulator knows beyond the problem: a demand law, rates, transitions."""
+
+    def table(self) -> dict[str, object]:
+        """Its part of a problem file, as JSON values."""
 
 
 def show_policy(policy: Policy, digits: int = 10) -> str:
@@ -102,10 +112,19 @@ class Play:
 
 @dataclass(frozen=True)
 class Rollout:
-    """A trajectory with the true costs, which only the runner sees."""
+    """A trajectory with the true costs, which only the runner sees.
+
+    Attributes
+    ----------
+    trajectory : Trajectory.
+    costs : array. True cost of each step.
+    elapsed : float, optional. Time that has passed, in units of the average cost; one
+        per step if not given.
+    """
 
     trajectory: Trajectory
     costs: Array
+    elapsed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -115,21 +134,22 @@ class Estimates:
     Attributes
     ----------
     sums : array (batches, n). Cost of each policy, summed over each batch.
-    sizes : array (batches,). Steps in each batch.
-    informed : bool array (batches, n) or None. Which batches tell something of
-        which policy; None where all batches tell of all policies.
+    sizes : array (batches,) or (batches, n). Steps in each batch; where batches tell of
+        policies by different numbers of steps, those of each policy, 0 for nothing.
+    rank : int, optional. Dimensions of what is estimated, where all sums follow from so few
+        unknown numbers, whatever the number of policies.
     """
 
     sums: Array
     sizes: Array
-    informed: Mask | None = None
+    rank: int | None = None
 
     @cached_property
     def steps(self) -> Array:
         """Steps that tell of each policy."""
-        if self.informed is None:
+        if self.sizes.ndim == 1:
             return np.full(self.sums.shape[1], self.sizes.sum(), dtype=np.float64)
-        return np.asarray(self.sizes @ self.informed, dtype=np.float64)
+        return np.asarray(self.sizes.sum(axis=0), dtype=np.float64)
 
     @cached_property
     def mean(self) -> Array:
@@ -142,11 +162,11 @@ class Estimates:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """What an epoch left behind."""
+    """What an epoch left behind; ``survivors`` is None where they are too many to count."""
 
     epoch: int
     steps: int
-    survivors: int
+    survivors: int | None
     lowest: Policy
     highest: Policy
     best: Policy
@@ -166,19 +186,29 @@ class Stop(enum.Enum):
 
 @dataclass(frozen=True)
 class RunResult:
-    """A finished run: the true cost of every step and what was learned."""
+    """A finished run: the true cost of every step and what was learned.
+
+    Attributes
+    ----------
+    costs : array. True cost of each step.
+    elapsed : float. Time that has passed, in units of the average cost: the steps, unless
+        they differ in length.
+    effective_alpha : float. Share of the steps that told of the recommended policy.
+    """
 
     costs: Array
+    elapsed: float
     recommendation: Policy
     stop: Stop
     outlook: str
-    survivors: int
+    survivors: int | None
+    effective_alpha: float
     records: tuple[EpochRecord, ...] = field(default=())
 
     @property
     def average_cost(self) -> float:
-        """Mean true cost per step over the whole run."""
-        return float(self.costs.mean())
+        """Mean true cost per unit of time over the whole run."""
+        return float(self.costs.sum() / self.elapsed)
 
     @property
     def epochs(self) -> int:

@@ -13,30 +13,30 @@ from iopea.types import Array, Estimates, Indices
 
 
 @njit(cache=True, inline="always")
-def _contribution(total, size, mean, scale, informed):  # type: ignore[no-untyped-def]
-    return (total - size * mean) * scale if informed else 0.0
+def _contribution(total, size, mean, scale):  # type: ignore[no-untyped-def]
+    return (total - size * mean) * scale if size > 0 else 0.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _moments(sums, sizes, mean, scale, informed, base, second, third):  # type: ignore[no-untyped-def]
-    masked = informed.size > 0
+def _moments(sums, sizes, mean, scale, base, second, third):  # type: ignore[no-untyped-def]
+    own = sizes.shape[1] > 1
     for b in range(sums.shape[0]):
         for j in range(sums.shape[1]):
-            known = informed[b, j] if masked else True
-            each = _contribution(sums[b, j], sizes[b], mean[j], scale[j], known) - base[b]
+            size = sizes[b, j if own else 0]
+            each = _contribution(sums[b, j], size, mean[j], scale[j]) - base[b]
             second[j] += each * each
             third[j] += each * each * each
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _chords(sums, sizes, mean, scale, informed, base, norm, columns, chord):  # type: ignore[no-untyped-def]
-    masked = informed.size > 0
+def _chords(sums, sizes, mean, scale, base, norm, columns, chord):  # type: ignore[no-untyped-def]
+    own = sizes.shape[1] > 1
     for b in range(sums.shape[0]):
         before = 0.0
         for i in range(columns.shape[0]):
             j = columns[i]
-            known = informed[b, j] if masked else True
-            each = _contribution(sums[b, j], sizes[b], mean[j], scale[j], known) - base[b]
+            size = sizes[b, j if own else 0]
+            each = _contribution(sums[b, j], size, mean[j], scale[j]) - base[b]
             unit = each / norm[j]
             if i > 0:
                 chord[i - 1] += (unit - before) ** 2
@@ -50,14 +50,13 @@ class Differences:
         steps = estimates.steps
         scale = np.full(steps.size, np.nan)
         np.divide(1.0, steps, out=scale, where=steps > 0)
-        informed = estimates.informed
-        if informed is None:
-            informed = np.empty((0, 0), dtype=np.bool_)
+        sums = np.ascontiguousarray(estimates.sums)
         sizes = np.ascontiguousarray(estimates.sizes, dtype=np.float64)
-        self._data = (np.ascontiguousarray(estimates.sums), sizes, estimates.mean, scale, informed)
-        known = informed[:, reference] if informed.size else np.ones(sizes.size, dtype=np.bool_)
-        own = (self._data[0][:, reference] - sizes * estimates.mean[reference]) * scale[reference]
-        self._base = np.where(known, own, 0.0)
+        sizes = sizes if sizes.ndim == 2 else sizes[:, None]
+        self._data = (sums, sizes, estimates.mean, scale)
+        size = sizes[:, reference if sizes.shape[1] > 1 else 0]
+        own = (sums[:, reference] - size * estimates.mean[reference]) * scale[reference]
+        self._base = np.where(size > 0, own, 0.0)
 
     def moments(self) -> tuple[Array, Array]:
         """Sums of squares and of cubes, an array (n,) each."""

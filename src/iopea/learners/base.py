@@ -11,7 +11,7 @@ from iopea.problems.base import Problem
 from iopea.types import EpochRecord, Play, Policy, State, Stop, Trajectory, show_policy
 
 #: Version of what ``state_dict`` writes.
-SCHEMA = 1
+SCHEMA = 2
 #: Parameters closer than this are the same policy, as people write it.
 _AS_WRITTEN = 1e-9
 
@@ -100,8 +100,13 @@ class Learner(ABC):
 
     @property
     @abstractmethod
-    def survivors(self) -> int:
-        """How many policies may still be best."""
+    def survivors(self) -> int | None:
+        """How many policies may still be best; None where they can't be counted."""
+
+    @property
+    @abstractmethod
+    def effective_alpha(self) -> float:
+        """Share of the steps that told of the best policy by estimate; NaN before any."""
 
     @property
     @abstractmethod

@@ -13,8 +13,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from iopea.confidence import Rule, Setting, rule_named
-from iopea.errors import unknown
+from iopea.errors import InputError, unknown
 from iopea.learners.base import Learner
+from iopea.learners.pools import Implicit, Listed, Pool
 from iopea.model import check_count, check_positive, check_share
 from iopea.policies import default_radius
 from iopea.problems.base import Problem
@@ -28,12 +29,16 @@ from iopea.types import (
     State,
     Stop,
     Trajectory,
+    show_policy,
 )
 
 Restart = Literal["none", "return"]
 
 #: Points per parameter of the net when neither a radius nor a horizon is given.
 DEFAULT_POINTS = 2000
+#: A class of several parameters is discretised to at most so many policies, unless a radius is
+#: given; a larger one whose policies need no list is not listed.
+MOST_LISTED = 2**16
 #: Steps asked for at a time on the way back to the initial state.
 RETURN_STEPS = 1024
 
@@ -90,15 +95,13 @@ class IOPEA(Learner):
         kind = rule_named(rule)
         self.problem = problem
         self.restart: Restart = restart
-        self.policies = _net(problem, kind, horizon, radius)
-        self._order = problem.order(self.policies)
-        self.rule = kind(_setting(problem, self.policies, self._order.width(), delta, horizon))
         self._radius, self._precision = radius, precision
-        self._evaluator = problem.evaluator(self.policies, threads, precision)
-        self._alive = np.arange(len(self.policies), dtype=np.intp)
-        self._means = np.full(len(self.policies), np.nan)
+        self._pool = _pool(problem, kind, horizon, radius, threads, precision)
+        self.rule = kind(_setting(problem, self._pool, delta, horizon))
         self._records: list[EpochRecord] = []
+        self._observed = 0
         self._returning = False
+        self._played = self._pool.maximal()[0]
         self._open_epoch()
 
     def settings(self) -> dict[str, object]:
@@ -118,14 +121,42 @@ class IOPEA(Learner):
         return len(self._records) + 1
 
     @property
-    def survivors(self) -> int:
-        """How many policies may still be best [|Θ_k|]."""
-        return len(self._alive)
+    def count(self) -> int:
+        """How many policies the discretised class has [|N_r(Θ)|]."""
+        return self._pool.count
+
+    @property
+    def survivors(self) -> int | None:
+        """How many policies may still be best [|Θ_k|]; None where they can't be counted."""
+        return self._pool.survivors
 
     @property
     def surviving(self) -> Array:
-        """The policies that may still be best, an array (n, d) [Θ_k]."""
-        return self.policies[self._alive]
+        """The policies that may still be best, an array (n, d) [Θ_k].
+
+        Of a class too large to list: the best by estimate, and those of the survivors that
+        differ from it in one parameter.
+        """
+        return self._pool.surviving
+
+    def survives(self, policy: Policy | float) -> bool:
+        """Whether a policy of the discretised class may still be best."""
+        point = tuple(map(float, np.atleast_1d(policy)))
+        if len(point) != (dimension := self.problem.policy_class.dimension):
+            raise InputError(
+                f"Policy {show_policy(point)} has {len(point)} parameters, not {dimension}."
+            )
+        return self._pool.survives(point, self.rule, len(self._records))
+
+    @property
+    def effective_alpha(self) -> float:
+        """Share of the steps, as far as they are judged, that told of the best policy."""
+        if not self._observed:
+            return math.nan
+        estimates = self._pool.estimates()
+        if not np.isfinite(estimates.mean).any():
+            return 0.0
+        return float(estimates.steps[np.nanargmin(estimates.mean)] / self._observed)
 
     @property
     def records(self) -> tuple[EpochRecord, ...]:
@@ -137,7 +168,7 @@ class IOPEA(Learner):
         """How the run would end now, with advice."""
         if self.survivors == 1:
             return Stop.SINGLE
-        return Stop.NOTHING_ELIMINATED if self.survivors == len(self.policies) else Stop.UNDECIDED
+        return Stop.NOTHING_ELIMINATED if self.survivors == self.count else Stop.UNDECIDED
 
     @property
     def outlook(self) -> str:
@@ -148,15 +179,16 @@ class IOPEA(Learner):
         if self.stop is not Stop.NOTHING_ELIMINATED:
             return str(self.stop.value)
         spread = self.rule.setting.cost_range
-        if self._known():
-            spread = float(np.nanmax(self._means) - np.nanmin(self._means))
+        means = self._pool.means
+        if np.isfinite(means).any():
+            spread = float(np.nanmax(means) - np.nanmin(means))
         policies = self.problem.policy_class
         return self.rule.outlook(
             spread, lambda horizon: math.log(policies.count(default_radius(horizon)))
         )
 
     def _departed(self) -> str:
-        steps = self._evaluator.departures
+        steps = self._pool.evaluator.departures
         if not steps:
             return ""
         return (
@@ -166,43 +198,44 @@ class IOPEA(Learner):
 
     def estimates(self) -> Estimates:
         """What the data says of the survivors now."""
-        return self._evaluator.estimates()
+        return self._pool.estimates()
 
     def recommend(self) -> Policy:
         """The survivor with the best estimate; what is being played while nothing is known.
 
         Rules that don't pool speak by their last finished epoch.
         """
-        means = self._evaluator.estimates().mean if self.rule.pooled else self._means
-        if not np.isfinite(means).any():
-            return self._policy(self._queue[0])
-        return self._policy(self._alive[np.nanargmin(means)])
-
-    def _policy(self, index: np.intp | int) -> Policy:
-        return tuple(map(float, self.policies[index]))
+        if self.rule.recommends_played:
+            return self._played
+        return self._pool.best(now=self.rule.pooled) or self._queue[0]
 
     def _open_epoch(self) -> None:
-        """Line up the maximal policies; ties go to the best estimate."""
-        self._queue = [int(i) for i in self._order.maximal(self._alive, prefer=self._means)]
+        """Line up the maximal policies."""
+        self._queue = self._pool.maximal()
         self._remaining = self.rule.epoch_length(self.epoch)
         if not self.rule.pooled:
-            self._evaluator.forget()
+            self._pool.evaluator.forget()
+            self._observed = 0
 
     def _ask(self) -> Play:
         if self._returning:
             return Play(self.problem.restart_policy, RETURN_STEPS, self.epoch, until_start=True)
-        return Play(self._policy(self._queue[0]), self._remaining, self.epoch)
+        return Play(self._queue[0], self._remaining, self.epoch)
 
     def _tell(self, trajectory: Trajectory) -> None:
+        evaluator = self._pool.evaluator
         decided = self.survivors == 1
-        counted = self._evaluator.observe(trajectory, evaluate=not self._returning and not decided)
+        judging = not self._returning and not decided
+        counted = evaluator.observe(trajectory, evaluate=judging)
         if self._returning:
-            self._returning = not self._evaluator.at_start
+            self._returning = not evaluator.at_start
             return
+        self._played = self._queue[0]
+        self._observed += len(trajectory) if judging else 0
         self._remaining -= len(trajectory) if decided else counted
         if self._remaining > 0:
             return
-        self._returning = self.restart == "return" and not decided and not self._evaluator.at_start
+        self._returning = self.restart == "return" and not decided and not evaluator.at_start
         self._queue.pop(0)
         self._remaining = self.rule.epoch_length(self.epoch)
         if not self._queue:
@@ -211,15 +244,9 @@ class IOPEA(Learner):
     def _close_epoch(self, told: int) -> None:
         """Drop what is provably worse [Θ_{k+1}], and open the next epoch."""
         threshold = 0.0
-        if self.survivors > 1:
-            estimates = self._evaluator.estimates()
-            outcome = self.rule.eliminate(estimates, self.surviving, self.epoch)
-            threshold = outcome.threshold
-            self._means = estimates.mean[outcome.keep]
-            self._alive = self._alive[outcome.keep]
-            self._evaluator.keep(outcome.keep)
+        if self.survivors != 1:
+            threshold = self._pool.judge(self.rule, self.epoch)
         surviving = self.surviving
-        best = self._alive[np.nanargmin(self._means)] if self._known() else self._alive[0]
         self._records.append(
             EpochRecord(
                 epoch=self.epoch,
@@ -227,34 +254,31 @@ class IOPEA(Learner):
                 survivors=self.survivors,
                 lowest=tuple(map(float, surviving.min(axis=0))),
                 highest=tuple(map(float, surviving.max(axis=0))),
-                best=self._policy(best),
-                threshold=float(threshold),
+                best=self._pool.best(now=False) or tuple(map(float, surviving[0])),
+                threshold=threshold,
             )
         )
         self._open_epoch()
 
-    def _known(self) -> bool:
-        return bool(np.isfinite(self._means).any())
-
     def _state(self) -> State:
         return {
-            "alive": self._alive.copy(),
-            "means": self._means.copy(),
-            "queue": list(self._queue),
+            "queue": [list(policy) for policy in self._queue],
+            "played": list(self._played),
             "remaining": self._remaining,
+            "observed": self._observed,
             "returning": self._returning,
             "records": [vars(record).copy() for record in self._records],
-            "evaluator": self._evaluator.state_dict(),
+            "pool": self._pool.state_dict(),
         }
 
     def _load(self, state: State) -> None:
-        self._alive = np.array(state["alive"], dtype=np.intp)
-        self._means = np.array(state["means"])
-        self._queue = [int(i) for i in state["queue"]]
+        self._queue = [tuple(map(float, policy)) for policy in state["queue"]]
+        self._played = tuple(map(float, state["played"]))
         self._remaining = int(state["remaining"])
+        self._observed = int(state["observed"])
         self._returning = bool(state["returning"])
         self._records = [_record(record) for record in state["records"]]
-        self._evaluator.load_state_dict(state["evaluator"])
+        self._pool.load_state_dict(state["pool"])
 
 
 def _record(saved: dict[str, Any]) -> EpochRecord:
@@ -265,31 +289,40 @@ def _record(saved: dict[str, Any]) -> EpochRecord:
     return EpochRecord(**values)
 
 
-def _net(problem: Problem, rule: type[Rule], horizon: int | None, radius: float | None) -> Array:
-    """The discretised class Θ_1, within the rule's limit of points per parameter."""
+def _pool(
+    problem: Problem,
+    rule: type[Rule],
+    horizon: int | None,
+    radius: float | None,
+    threads: int,
+    precision: Precision,
+) -> Pool:
+    """The discretised class Θ_1: a list, or a set that can't be listed."""
     policies = problem.policy_class
-    if radius is None:
-        radius = default_radius(horizon) if horizon else policies.extent / DEFAULT_POINTS or 1.0
-    most = rule.points_per_axis
-    if most is None:
-        return policies.net(radius)
-    net = policies.net(max(radius, policies.extent / (most - 1)))
-    # A class in whole steps is its own net, at any radius: take some of its points.
-    taken = np.ones(len(net), dtype=np.bool_)
-    for axis in net.T:
-        values = np.unique(axis)
-        some = np.linspace(0, values.size - 1, min(most, values.size)).round().astype(int)
-        taken &= np.isin(axis, values[some])
-    return np.asarray(net[taken])
+    if radius is not None:
+        spacing = radius
+    elif horizon is not None:
+        spacing = default_radius(horizon)
+    else:
+        spacing = policies.extent / DEFAULT_POINTS or 1.0
+    if problem.plug_in and policies.count(spacing) > MOST_LISTED:
+        nothing = np.empty((0, policies.dimension))
+        return Implicit(problem, problem.evaluator(nothing, threads, precision))
+    if rule.points_per_axis is not None:
+        net = policies.thinned(rule.points_per_axis, spacing)
+    elif radius is None and policies.dimension > 1 and policies.count(spacing) > MOST_LISTED:
+        per_axis = int(MOST_LISTED ** (1 / policies.dimension))
+        net = policies.thinned(per_axis, spacing)
+    else:
+        net = policies.net(spacing)
+    return Listed(problem, net, problem.evaluator(net, threads, precision))
 
 
-def _setting(
-    problem: Problem, policies: Array, width: int, delta: float, horizon: int | None
-) -> Setting:
+def _setting(problem: Problem, pool: Pool, delta: float, horizon: int | None) -> Setting:
     constants = problem.constants
     return Setting(
-        policies=len(policies),
-        width=width,
+        policies=pool.count,
+        width=pool.order.width() if isinstance(pool, Listed) else 1,
         span=constants.scaled_span,
         cost_range=constants.cost_range,
         lipschitz=constants.lipschitz,
@@ -298,4 +331,10 @@ def _setting(
         settling=constants.settling,
         delta=delta,
         horizon=horizon,
+        sensitivity=(
+            constants.lipschitz if constants.sensitivity is None else constants.sensitivity
+        ),
+        listed=isinstance(pool, Listed),
+        published_alpha=constants.published_alpha,
+        published_factor=constants.published_factor,
     )

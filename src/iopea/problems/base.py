@@ -8,15 +8,27 @@ regret theorem. A :class:`Simulator` is the truth and never reaches a learner.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from iopea.errors import InputError
 from iopea.order import InformationOrder
 from iopea.policies import PolicyClass
-from iopea.types import Array, Estimates, Mask, Policy, Precision, Rollout, State, Trajectory
+from iopea.types import (
+    Array,
+    Claim,
+    Estimates,
+    Mask,
+    Policy,
+    Precision,
+    Rollout,
+    State,
+    Trajectory,
+)
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,9 @@ class Constants:
     cost_low, cost_high : float. Range of the cost of one step.
     alpha : float. Share of the steps that are of use to a counterfactual estimate [α].
     settling : int. Steps until a decision shows in the cost: the lead time.
+    sensitivity : float. Change of the cost of one step per unit of policy; L_Θ if not given.
+    published_alpha, published_factor : float. What the published experiments put for α (α if
+        not given), and what they multiplied β_k by.
 
     The expected time back to the initial state [D_Θ] depends on the truth: it is a method of
     the simulator, :meth:`Simulator.restart_time`.
@@ -45,6 +60,9 @@ class Constants:
     cost_high: float
     alpha: float = 1.0
     settling: int = 0
+    sensitivity: float | None = None
+    published_alpha: float | None = None
+    published_factor: float = 1.0
 
     @property
     def cost_range(self) -> float:
@@ -103,11 +121,51 @@ class Evaluator(ABC):
         """Go on from a saved state."""
 
 
+class PlugInEvaluator(Evaluator):
+    """Estimates a few unknown numbers, from which the cost of any policy follows.
+
+    The surviving policies need no list: any of them can be asked about, and the best
+    one is found directly.
+    """
+
+    @abstractmethod
+    def optimum(self) -> Policy | None:
+        """The policy that is best by estimate; None while nothing is known."""
+
+    @abstractmethod
+    def estimates_of(self, policies: Array) -> Estimates:
+        """Linearised batch sums of any policies, an array (n, d), with their ``rank``."""
+
+
 class Problem(ABC):
     """What is known before the first step: no demand law, no arrival rate."""
 
     kind: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
+    #: Tables of a problem file, beside ``[problem]``, that hold the truth.
+    tables: ClassVar[tuple[str, ...]] = ("demand",)
+    #: Whether the evaluator is a :class:`PlugInEvaluator`.
+    plug_in: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def read(
+        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
+    ) -> tuple[Self, Any]:
+        """Problem and truth from the tables of a problem file, ``kind`` taken out.
+
+        Data files are looked for in ``directory``.
+        """
+
+    @classmethod
+    @abstractmethod
+    def example(cls) -> tuple[Self, Any]:
+        """A small problem and its truth, on which the contract of all problems is tested."""
+
+    @property
+    @abstractmethod
+    def claim(self) -> Claim:
+        """How the order is claimed: exactly on every path, or in distribution."""
 
     @property
     @abstractmethod
@@ -134,6 +192,14 @@ class Problem(ABC):
     ) -> Evaluator:
         """An evaluator of these policies, an array (n, d), from the initial state on."""
 
+    def path_evaluator(self, policies: Array) -> Evaluator:
+        """The evaluator by which a claim of a sample-path order is tested."""
+        return self.evaluator(policies)
+
+    @abstractmethod
+    def simulator(self, truth: Any, seed: int = 0) -> Simulator:
+        """The true system: this problem under that truth."""
+
     @abstractmethod
     def describe(self) -> dict[str, object]:
         """The problem as JSON values: the ``[problem]`` table of a problem file."""
@@ -151,6 +217,10 @@ class Simulator(ABC):
     """The truth: plays policies and knows what they cost."""
 
     problem: Problem
+
+    def optimum(self) -> tuple[Policy, float] | None:
+        """The best policy and its cost, where they can be computed exactly."""
+        return None
 
     @abstractmethod
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:

@@ -27,12 +27,14 @@ known only from below. These periods are counted, and the learner says so.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from iopea.demand import Demand, DemandStream
+from iopea.demand import Demand, DemandStream, Exponential, demand_from
 from iopea.errors import InputError
 from iopea.kernels import lost_sales as kernels
 from iopea.model import Count, Model, NonNegative, Positive
@@ -44,6 +46,7 @@ from iopea.problems.own_cost import fingerprint, try_out
 from iopea.seeds import seed_for
 from iopea.types import (
     Array,
+    Claim,
     Estimates,
     Mask,
     PeriodCost,
@@ -138,10 +141,30 @@ class LostSales(Model, Problem):
             raise ValueError("Levels need high > 0, but high is 0.0: nothing could be sold.")
         return self
 
+    @classmethod
+    def read(
+        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
+    ) -> tuple[Self, Demand]:
+        """Problem and demand from the tables of a problem file."""
+        return cls(**content["problem"]), demand_from(content["demand"], directory)
+
+    @classmethod
+    def example(cls) -> tuple[Self, Demand]:
+        """A small shop with a lead time of 1."""
+        shop = cls(
+            lead_time=1, holding_cost=1, lost_sales_cost=9, levels=Levels(low=0, high=12, step=0.5)
+        )
+        return shop, Exponential(mean=2, zero_probability=0.3)
+
+    @property
+    def claim(self) -> Claim:
+        """What a lower level would have sold is known on every path."""
+        return "sample-path"
+
     @property
     def policy_class(self) -> Box:
         """All base-stock levels in the range."""
-        return Box(self.levels.low, self.levels.high, self.levels.step)
+        return Box(self.levels.low, self.levels.high, self.levels.step, labels=("level",))
 
     @property
     def constants(self) -> Constants:
@@ -178,9 +201,9 @@ class LostSales(Model, Problem):
         """Replay of all levels along the observed sales."""
         return BaseStockReplay(self, as_policies(policies)[:, 0], threads, precision)
 
-    def simulator(self, demand: Demand, seed: int = 0) -> LostSalesSimulator:
+    def simulator(self, truth: Demand, seed: int = 0) -> LostSalesSimulator:
         """The true system: this problem under that demand."""
-        return LostSalesSimulator(self, demand, seed)
+        return LostSalesSimulator(self, truth, seed)
 
     def describe(self) -> dict[str, object]:
         """The ``[problem]`` table of a problem file."""
