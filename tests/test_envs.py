@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from stable_baselines3.common.env_checker import check_env as check_with_sb3
 
 from iopea.demand import Constant, Demand, Empirical, Exponential, Poisson
-from iopea.envs import LOST_SALES, NO_ORDER, LostSalesEnv, register
+from iopea.envs import LOST_SALES, LostSalesEnv, register
+from iopea.envs.inventory import NO_ORDER
 from iopea.errors import InputError
 from iopea.kernels import lost_sales as kernels
 from iopea.problems.lost_sales import LostSales

@@ -23,8 +23,9 @@ from rich.progress import (
 from rich.table import Table
 
 import iopea
+from iopea.checking import SOME_PAIRS, OrderReport, check_order, some_policies
 from iopea.errors import InputError
-from iopea.files import default_problem, read_problem
+from iopea.files import default_problem, read_order, read_problem
 from iopea.learners.base import Learner
 from iopea.learners.iopea import IOPEA, Restart
 from iopea.model import check_count
@@ -271,6 +272,73 @@ def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResul
     for outlook in dict.fromkeys(result.outlook for result in runs):
         share = sum(result.outlook == outlook for result in runs)
         console.print(f"{share} of {len(runs)} runs: {outlook}", highlight=False, soft_wrap=True)
+
+
+@app.command("check-order")
+def check_order_command(
+    file: Annotated[
+        Path, typer.Argument(help="A problem file; its table [order] may hold the claim to test.")
+    ],
+    pairs: Annotated[
+        int, typer.Option(parser=_whole_number, help="The most pairs of policies to test.")
+    ] = SOME_PAIRS,
+    steps: Annotated[
+        int | None,
+        typer.Option(parser=_whole_number, help="Steps of each path; 2000, or 10000 in law."),
+    ] = None,
+    replications: Annotated[
+        int | None,
+        typer.Option(parser=_whole_number, help="Paths of each policy; 4, or 24 in law."),
+    ] = None,
+    error_rate: Annotated[
+        float, typer.Option(parser=_number, help="Chance to reject a true distributional claim.")
+    ] = 0.01,
+    seed: Annotated[int, typer.Option(parser=_whole_number, help="Of all that is drawn.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Test which policies' data tells of which others; status 1 where the claim is false."""
+    problem, truth = read_problem(file)
+    claimed = read_order(file)
+    policies = some_policies(problem, seed) if claimed.policies is None else claimed.policies
+    report = check_order(
+        problem,
+        truth,
+        policies=policies,
+        order=claimed.order_on(policies),
+        claim=claimed.claim,
+        pairs=pairs,
+        steps=steps,
+        replications=replications,
+        error_rate=error_rate,
+        seed=seed,
+    )
+    if as_json:
+        about = {"version": iopea.__version__, "problem": problem.describe()}
+        result = {**about, "truth": truth.table(), **report.as_dict()}
+        typer.echo(json.dumps(result, indent=2, allow_nan=False))
+    else:
+        _print_order(report)
+    if not report.holds:
+        raise typer.Exit(1)
+
+
+def _print_order(report: OrderReport) -> None:
+    console = Console()
+    table = Table(title=f"Information order, {report.claim}", title_justify="left")
+    for heading, side in (("", "left"), ("claimed", "right"), ("measured", "right")):
+        table.add_column(heading, justify=side)  # type: ignore[arg-type]
+    passed = report.pairs_tested - report.pairs_failed
+    table.add_row(
+        "pairs i, j: i informs j", str(report.pairs), f"{passed} of {report.pairs_tested}"
+    )
+    table.add_row("width", str(report.width), "")
+    claimed, least = f"{report.alpha_claimed:.4g}", f"{report.alpha_least:.4g}"
+    table.add_row("α, least of the pairs", claimed, least)
+    table.add_row("α, mean of the pairs", "", f"{report.alpha_measured:.4g}")
+    if report.error_rate is not None:
+        table.add_row("error rate, p-value", f"{report.error_rate:g}", f"{report.p_value:.2g}")
+    console.print(table)
+    console.print(str(report), highlight=False, soft_wrap=True)
 
 
 @app.command()

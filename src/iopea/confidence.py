@@ -29,6 +29,7 @@ from scipy.optimize import brentq
 from scipy.special import fdtri, stdtr
 
 from iopea.errors import InputError, unknown
+from iopea.geometry import curvatures, exceedance, mesh
 from iopea.kernels.differences import Differences
 from iopea.types import Array, Estimates, Mask, Stop
 
@@ -258,7 +259,8 @@ class Paired(Rule):
     inequality, for differences that are each divided by an error of their own.
     It holds for Gaussian batch sums. Neighbouring policies are almost the same
     random variable, so c is near the critical value of two comparisons, whatever
-    the size of the net. Where all differences follow from r unknown numbers, as the
+    the size of the net. A net of two parameters is measured as a surface instead, by its
+    area and the length of its edge (:mod:`iopea.geometry`), if that gives less. Where all differences follow from r unknown numbers, as the
     rates of a queue, Scheffé's value r ν/(ν+1-r) F_{r,ν+1-r} for c² holds as well, for
     policies that were never listed too; the smaller of the two is taken.
 
@@ -302,13 +304,15 @@ class Paired(Rule):
         best = int(np.nanargmin(mean))
         freedom = 1 / _largest_share(estimates) - 1
         level = self.level(epoch)
-        error, lean, angles = _studentise(estimates, best)
-        critical = _critical_value(angles, freedom, level) if self.setting.listed else math.inf
+        error, lean, critical = _studentise(estimates, best, policies, freedom, level)
         # What must survive is the truly best policy, whose own differences may turn more
         # than those of the estimated one: both ends of the net are tried as well.
         for reference in {0, mean.size - 1} - {best}:
-            _, _, angles = _studentise(estimates, reference)
-            critical = max(critical, _critical_value(angles, freedom, level))
+            if np.isfinite(mean[reference]):
+                _, _, other = _studentise(estimates, reference, policies, freedom, level)
+                critical = max(critical, other)
+        if not self.setting.listed:
+            critical = math.inf
         if estimates.rank is not None:
             critical = min(critical, _scheffe(estimates.rank, freedom, level))
         distance = np.abs(policies - policies[best]).max(axis=1)
@@ -339,8 +343,10 @@ def _largest_share(estimates: Estimates) -> float:
     return float(((sizes**2).sum(axis=0)[known] / steps[known] ** 2).max(initial=0.0))
 
 
-def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array, Array]:
-    """Differences to a policy: standard errors, lean to below, angles between neighbours.
+def _studentise(
+    estimates: Estimates, reference: int, policies: Array, freedom: float, level: float
+) -> tuple[Array, Array, float]:
+    """Differences to a policy: standard errors, lean to below, and the critical value for all.
 
     The lean is minus the third moment of what the batches contribute over the cube of the
     standard error, where that is positive.
@@ -352,29 +358,40 @@ def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array, Arr
     moved = np.isfinite(norm) & (norm > _ROUNDING * differences.largest) & (norm > 0)
     lean = np.zeros(norm.size)
     np.divide(-third, norm**3, out=lean, where=moved)
-    angles = differences.angles(norm, np.flatnonzero(moved))
+    columns = np.flatnonzero(moved)
+    critical = _critical_value(differences.angles(norm, columns), freedom, level)
+    if policies.shape[1] == 2 and columns.size > 1:
+        edges, triangles = mesh(policies[columns])
+        lengths = differences.edge_angles(norm, columns[edges])
+        sizes = curvatures(columns.size, lengths, triangles)
+        critical = min(critical, _solve(lambda c: exceedance(c, freedom, sizes), freedom, level))
     correction = math.sqrt(max(1 - _largest_share(estimates), _ROUNDING))
-    return norm / correction, np.maximum(lean, 0.0), angles
+    return norm / correction, np.maximum(lean, 0.0), critical
 
 
 def _critical_value(angles: Array, freedom: float, level: float) -> float:
     """Solve the inequality of :class:`Paired` for c; infinite where no c will do."""
-    if freedom < 1:
-        return math.inf
 
-    def excess(critical: float) -> float:
+    def chance(critical: float) -> float:
         single = float(stdtr(freedom, -critical))
         overlap = (1 + critical**2 / freedom) ** ((1 - freedom) / 2) / (2 * math.pi)
-        return single + float(np.minimum(single, angles * overlap).sum()) - level
+        return single + float(np.minimum(single, angles * overlap).sum())
 
-    if excess(0.0) <= 0:
+    return _solve(chance, freedom, level)
+
+
+def _solve(chance: Callable[[float], float], freedom: float, level: float) -> float:
+    """The value whose chance to be exceeded is the level."""
+    if freedom < 1:
+        return math.inf
+    if chance(0.0) <= level:
         return 0.0
     high = 1.0
-    while excess(high) > 0:
+    while chance(high) > level:
         high *= 16
         if high > _LARGEST:
             return math.inf
-    return float(brentq(excess, 0.0, high))
+    return float(brentq(lambda critical: chance(critical) - level, 0.0, high))
 
 
 def _scheffe(rank: int, freedom: float, level: float) -> float:

@@ -1,20 +1,29 @@
 """Problem files: TOML with a table ``[problem]`` and those that hold the truth for simulation.
 
 Which these are, depends on the kind of the problem: ``[demand]`` for inventory. A table
-``[order]`` may hold a claim to test; see :mod:`iopea.checking`.
+``[order]`` may hold a claim to test; see :class:`OrderTable` and :mod:`iopea.checking`.
 """
 
 from __future__ import annotations
 
+import math
 import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from reprlib import repr as short
+from typing import Any, TypeVar, get_args
+
+import numpy as np
 
 from iopea.errors import InputError, unknown
+from iopea.order import InformationOrder
 from iopea.problems import PROBLEMS
 from iopea.problems.base import Problem
-from iopea.types import Truth
+from iopea.types import Array, Claim, Truth
+
+Content = TypeVar("Content")
 
 #: The table of a claim to test, which any problem file may have.
 ORDER = "order"
@@ -22,7 +31,15 @@ ORDER = "order"
 
 def read_problem(path: str | Path) -> tuple[Problem, Truth]:
     """Read a problem file; every fault is a sentence that names the file and the value."""
-    source = Path(path)
+    return _read(Path(path), lambda text: parse_problem(text, Path(path).parent))
+
+
+def read_order(path: str | Path) -> OrderTable:
+    """Read the table ``[order]`` of a problem file, which need not be there."""
+    return _read(Path(path), parse_order)
+
+
+def _read(source: Path, parse: Callable[[str], Content]) -> Content:
     try:
         text = source.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -30,7 +47,7 @@ def read_problem(path: str | Path) -> tuple[Problem, Truth]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"Cannot read {source}: {error}.") from None
     try:
-        return parse_problem(text, source.parent)
+        return parse(text)
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
 
@@ -57,10 +74,7 @@ def parse_problem(text: str, directory: Path | None = None) -> tuple[Problem, Tr
     >>> problem.lead_time, demand.mean
     (2, 1.5)
     """
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"This is not TOML: {error}.") from None
+    content = _content(text)
     known_tables = {"problem", ORDER}.union(*(known.tables for known in PROBLEMS.values()))
     for name in content:
         if name not in known_tables:
@@ -79,8 +93,105 @@ def parse_problem(text: str, directory: Path | None = None) -> tuple[Problem, Tr
     return known.read({"problem": problem, **tables}, directory)
 
 
+def _content(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"This is not TOML: {error}.") from None
+
+
 def _table(content: dict[str, Any], name: str) -> dict[str, Any]:
     table = content.get(name)
     if not isinstance(table, dict):
         raise InputError(f"A problem file needs a table [{name}].")
     return table
+
+
+@dataclass(frozen=True)
+class OrderTable:
+    """The table ``[order]``: what is claimed, and of which policies, in place of the problem's own.
+
+    Attributes
+    ----------
+    claim : str, optional. ``"sample-path"`` or ``"distributional"``.
+    policies : array (n, d), optional. The policies to look at.
+    keys : array (m, d), optional. Rows of weights, one for each parameter: i informs j if every
+        weighted sum of j's parameters is at most that of i's.
+    matrix : array (n, n), optional. Whether i informs j, for the ``policies``.
+    """
+
+    claim: Claim | None = None
+    policies: Array | None = None
+    keys: Array | None = None
+    matrix: Array | None = None
+
+    def order_on(self, policies: Array) -> InformationOrder | None:
+        """The order on policies, an array (n, d); None for the problem's own.
+
+        >>> OrderTable(keys=np.array([[-1.0]])).order_on(np.array([[1.0], [2.0]])).informs(0, 1)
+        True
+        """
+        if self.matrix is not None:
+            return InformationOrder.from_matrix(self.matrix)
+        if self.keys is None:
+            return None
+        weights, parameters = self.keys.shape[1], policies.shape[1]
+        if weights != parameters:
+            raise InputError(
+                f"A row of keys in [{ORDER}] has {weights} weights, but a policy has "
+                f"{parameters} parameters: give one weight for each."
+            )
+        sums = policies @ self.keys.T
+        # Sums that differ by rounding alone are ties.
+        return InformationOrder.from_key(np.round(sums / (np.abs(sums).max() or 1.0), 12))
+
+
+def parse_order(text: str) -> OrderTable:
+    """Parse the table ``[order]`` of the text of a problem file.
+
+    >>> parse_order("order = { claim = 'sample-path', keys = [[-1.0]] }").keys
+    array([[-1.]])
+    """
+    table = _content(text).get(ORDER, {})
+    if not isinstance(table, dict):
+        raise InputError(f"{ORDER} must be a table [{ORDER}], not {short(table)}.")
+    known = OrderTable.__dataclass_fields__
+    for key in table:
+        if key not in known:
+            raise unknown(f"key in [{ORDER}]", key, known)
+    claim = table.get("claim")
+    if claim is not None and claim not in get_args(Claim):
+        raise unknown("claim", str(claim), get_args(Claim))
+    rows = {key: _rows(key, table[key]) for key in ("policies", "keys", "matrix") if key in table}
+    if "matrix" in rows:
+        if "keys" in rows:
+            raise InputError(f"[{ORDER}] has keys and a matrix: give one of them.")
+        if "policies" not in rows:
+            raise InputError(f"[{ORDER}] has a matrix: give the policies of its rows, too.")
+        order, policies = InformationOrder.from_matrix(rows["matrix"]), rows["policies"]
+        if len(order) != len(policies):
+            raise InputError(
+                f"The matrix in [{ORDER}] has {len(order)} rows, but there are "
+                f"{len(policies)} policies: give one row for each."
+            )
+    return OrderTable(claim, **rows)
+
+
+def _rows(name: str, value: Any) -> Array:
+    """Rows of as many numbers each; of one-parameter policies also a list of numbers."""
+    kinds = (bool, int, float) if name == "matrix" else (int, float)
+    rows: list[Any] = value if isinstance(value, list) else [None]
+    if name == "policies":
+        rows = [row if isinstance(row, list) else [row] for row in rows]
+    right = all(
+        isinstance(row, list)
+        and len(row) == len(rows[0]) > 0
+        and all(type(entry) in kinds and math.isfinite(entry) for entry in row)
+        for row in rows
+    )
+    if not rows or not right:
+        raise InputError(
+            f"{name} in [{ORDER}] must be rows of as many finite numbers each, "
+            f"such as [[0.0, 1.0]], not {short(value)}."
+        )
+    return np.array(rows, dtype=np.float64)

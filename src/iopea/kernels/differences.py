@@ -43,6 +43,18 @@ def _chords(sums, sizes, mean, scale, base, norm, columns, chord):  # type: igno
             before = unit
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _edge_chords(sums, sizes, mean, scale, base, norm, edges, unit, chord):  # type: ignore[no-untyped-def]
+    own = sizes.shape[1] > 1
+    for b in range(sums.shape[0]):
+        for j in range(sums.shape[1]):
+            size = sizes[b, j if own else 0]
+            each = _contribution(sums[b, j], size, mean[j], scale[j]) - base[b]
+            unit[j] = each / norm[j] if norm[j] > 0 else 0.0
+        for i in range(edges.shape[0]):
+            chord[i] += (unit[edges[i, 0]] - unit[edges[i, 1]]) ** 2
+
+
 class Differences:
     """The differences of all policies to a reference, batch by batch."""
 
@@ -68,6 +80,12 @@ class Differences:
         """Angles between the directions of neighbouring columns, of these columns alone."""
         chord = np.zeros(max(columns.size - 1, 0))
         _chords(*self._data, self._base, norm, columns, chord)
+        return np.asarray(2 * np.arcsin(np.minimum(np.sqrt(chord) / 2, 1.0)))
+
+    def edge_angles(self, norm: Array, edges: Indices) -> Array:
+        """Angles between the directions of the two columns of each edge, an array (m, 2)."""
+        chord = np.zeros(len(edges))
+        _edge_chords(*self._data, self._base, norm, edges, np.empty(norm.size), chord)
         return np.asarray(2 * np.arcsin(np.minimum(np.sqrt(chord) / 2, 1.0)))
 
     @property

@@ -84,6 +84,41 @@ class Levels(Model):
         return self
 
 
+def as_levels(value: Any) -> Levels:
+    """Levels from the table of a problem file, or as they are."""
+    if isinstance(value, Levels):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError(f"must be a table such as {{ low = 0.0, high = 7.0 }}, not {value!r}.")
+    return Levels(**value)
+
+
+def check_sales(stock: Array, sales: Array) -> None:
+    """Refuse negative values and sales above the stock that was there."""
+    for name, values in (("stock", stock), ("sales", sales)):
+        if values.size and values.min() < 0:
+            step = int(values.argmin())
+            raise InputError(f"{name} is {values[step]} at step {step}: it can't be negative.")
+    above = np.flatnonzero(sales > stock)
+    if above.size:
+        step = int(above[0])
+        raise InputError(
+            f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: "
+            "they can be at most that."
+        )
+
+
+def time_to_sell(demand: Demand, seed: int) -> float:
+    """Expected periods until demand adds up to 1 [E(τ)], on one long path; infinite if never."""
+    path = demand.stream(seed_for("restart", seed)).draw(_RESTART_PERIODS)
+    passages, periods, total = 0, 0, 0.0
+    for period, wanted in enumerate(path.tolist(), start=1):
+        total += wanted
+        if total >= 1:
+            passages, periods, total = passages + 1, period, 0.0
+    return periods / passages if passages else np.inf
+
+
 class LostSales(Model, Problem):
     """What the manager of a lost-sales system knows.
 
@@ -116,14 +151,7 @@ class LostSales(Model, Problem):
     period_cost: PeriodCost | None = Field(default=None, exclude=True)
     cost_bound: NonNegative | None = None
 
-    @field_validator("levels", mode="before")
-    @classmethod
-    def _levels(cls, value: Any) -> Levels:
-        if isinstance(value, Levels):
-            return value
-        if not isinstance(value, dict):
-            raise ValueError(f"must be a table such as {{ low = 0.0, high = 7.0 }}, not {value!r}.")
-        return Levels(**value)
+    _as_levels = field_validator("levels", mode="before")(as_levels)
 
     @model_validator(mode="after")
     def _costs(self) -> Self:
@@ -215,18 +243,7 @@ class LostSales(Model, Problem):
     def check(self, trajectory: Trajectory) -> None:
         """Refuse negative values and sales above the stock that was there."""
         super().check(trajectory)
-        stock, sales = trajectory["stock"], trajectory["sales"]
-        for name, values in (("stock", stock), ("sales", sales)):
-            if values.size and values.min() < 0:
-                step = int(values.argmin())
-                raise InputError(f"{name} is {values[step]} at step {step}: it can't be negative.")
-        above = np.flatnonzero(sales > stock)
-        if above.size:
-            step = int(above[0])
-            raise InputError(
-                f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: "
-                "they can be at most that."
-            )
+        check_sales(trajectory["stock"], trajectory["sales"])
 
     @property
     def unit_costs(self) -> tuple[float, float]:
@@ -435,14 +452,7 @@ class LostSalesSimulator(Simulator):
         τ is the time until demand adds up to 1, estimated on one long path; infinite
         where that never happens on it.
         """
-        path = self.demand.stream(seed_for("restart", seed)).draw(_RESTART_PERIODS)
-        passages, periods, total = 0, 0, 0.0
-        for period, demand in enumerate(path.tolist(), start=1):
-            total += demand
-            if total >= 1:
-                passages, periods, total = passages + 1, period, 0.0
-        mean = periods / passages if passages else np.inf
-        return float(self.problem.levels.high * mean)
+        return float(self.problem.levels.high * time_to_sell(self.demand, seed))
 
     def state_dict(self) -> State:
         """Stock, pipeline and the demand stream."""

@@ -1,0 +1,131 @@
+"""The dual sourcing system as an environment, one period per step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from numpy.typing import ArrayLike
+
+from iopea.demand import Demand
+from iopea.envs.inventory import Floats, InventoryEnv, listed
+from iopea.problems.dual_sourcing import DualSourcing
+
+_EXPEDITED, _REGULAR = "expedited_order", "regular_order"
+
+
+class DualSourcingEnv(InventoryEnv):
+    """The system of :class:`~iopea.problems.dual_sourcing.DualSourcing`, with any two orders.
+
+    It never ends: ``terminated`` and ``truncated`` are always False. For episodes, give
+    ``max_episode_steps`` to ``gymnasium.make``.
+
+    **Observation** of shape (L_r + L_e + 1,): the stock on hand I_t, the regular orders under
+    way, oldest first, Q^r_{t-L_r}, ..., Q^r_{t-1}, and the expedited ones, Q^e_{t-L_e}, ...,
+    Q^e_{t-1}; each between 0 and U, the highest level of either source.
+
+    **Action** of shape (2,), each from -1 to 1: the expedited and the regular order, where a
+    stands for (a + 1) / 2 times U. The range is that of the policies of Stable-Baselines3. To
+    play a dual-index policy, use :meth:`dual_index_action`. Orders are cut where they would
+    lift the inventory position, stock and all orders under way, above U: the expedited order
+    is placed first, and the regular one has the room that is left. A dual-index policy that is
+    played from the empty shop on is not changed by this, since it lifts the position to the
+    higher of its two levels and never above. One that takes over from another may be, for as
+    long as regular orders of the other are under way that its expedited index does not count.
+    An order below a millionth of U, such as rounding leaves behind, is not placed.
+
+    **Step**: both orders are placed, the oldest order under way of each source arrives (with
+    L_e = 0, the expedited one just placed), demand is met as far as the stock allows, and what
+    is not met is lost.
+
+    **Reward**: minus the pseudo-cost h (stock left) - p (sales) + c_r Q^r_t + c_e Q^e_t. It
+    differs from minus the true cost by p (demand), which no order changes, and it is known
+    without seeing the demand that was lost.
+
+    **Info**: ``stock`` after arrivals, ``sales``, the ``expedited_order`` and the
+    ``regular_order`` placed, and the ``pseudo_cost``; with ``reveal_demand`` also ``demand``,
+    ``lost_sales`` and ``true_cost``.
+
+    Parameters
+    ----------
+    problem : DualSourcing, optional
+        Lead times, costs and levels; that of ``DualSourcing.example()`` if not given.
+    demand : Demand, optional
+        The demand law, by default also from there.
+    reveal_demand : bool
+        Whether the info tells what was lost. Without it, nothing that the environment gives out
+        depends on demand beyond the stock.
+    render_mode : {None, "ansi"}
+        With "ansi", :meth:`render` gives a line of text.
+
+    Examples
+    --------
+    >>> from iopea.demand import Constant
+    >>> shop = DualSourcing(
+    ...     regular_lead_time=2, expedited_lead_time=0, holding_cost=1, lost_sales_cost=10,
+    ...     regular_cost=1, expedited_cost=3,
+    ...     expedited_levels={"low": 0, "high": 8}, regular_levels={"low": 0, "high": 8},
+    ... )
+    >>> env = DualSourcingEnv(problem=shop, demand=Constant(value=2), render_mode="ansi")
+    >>> observation, info = env.reset(seed=0)
+    >>> for _ in range(4):
+    ...     step = env.step(env.dual_index_action(2, 5, observation))
+    ...     observation, reward = step[:2]
+    >>> observation, round(reward, 6)
+    (array([0., 2., 1.], dtype=float32), 16.0)
+    >>> env.render()
+    'Period 4: 0 on hand, regular 2 1 and expedited nothing under way, last sales 2.'
+    """
+
+    def __init__(
+        self,
+        *,
+        problem: DualSourcing | None = None,
+        demand: Demand | None = None,
+        reveal_demand: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        default, default_demand = DualSourcing.example()
+        self.problem = shop = default if problem is None else problem
+        super().__init__(
+            lead_times={_EXPEDITED: shop.expedited_lead_time, _REGULAR: shop.regular_lead_time},
+            high=shop.bound,
+            unit_costs=(shop.holding_cost, shop.lost_sales_cost),
+            demand=default_demand if demand is None else demand,
+            reveal_demand=reveal_demand,
+            render_mode=render_mode,
+        )
+
+    def __repr__(self) -> str:
+        regular, expedited = self.problem.regular_lead_time, self.problem.expedited_lead_time
+        return (
+            f"DualSourcingEnv(regular_lead_time={regular}, expedited_lead_time={expedited}, "
+            f"high={self._high})"
+        )
+
+    def dual_index_action(
+        self, expedited_level: float, regular_level: float, observation: ArrayLike
+    ) -> Floats:
+        """The action of a dual-index policy with levels z_e and z_r.
+
+        The expedited order lifts stock and orders that arrive no later than itself up to z_e.
+        The regular order then lifts stock and all orders under way up to z_r.
+
+        >>> env = DualSourcingEnv()
+        >>> env.dual_index_action(0, 0, [0] * env.observation_space.shape[0])
+        array([-1., -1.], dtype=float32)
+        """
+        state = self._checked([expedited_level, regular_level], observation)
+        expedited_lead_time, regular_lead_time = self._lead_times.values()
+        # Of the regular orders, those placed L_r - L_e periods ago or earlier arrive in time.
+        soon = state[: 2 + expedited_lead_time].sum() + state[1 + regular_lead_time :].sum()
+        expedited = max(expedited_level - float(soon), 0.0)
+        regular = max(regular_level - float(state.sum()) - expedited, 0.0)
+        return self._as_action(expedited, regular)
+
+    def _further_cost(self, stock: float, sales: float, orders: Mapping[str, float]) -> float:
+        regular, expedited = self.problem.regular_cost, self.problem.expedited_cost
+        return regular * orders[_REGULAR] + expedited * orders[_EXPEDITED]
+
+    def _under_way_text(self) -> str:
+        regular, expedited = listed(self._under_way[_REGULAR]), listed(self._under_way[_EXPEDITED])
+        return f"regular {regular} and expedited {expedited} under way"

@@ -1,0 +1,167 @@
+"""What the inventory environments share: stock, orders under way, demand and its costs."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box
+from numpy.random import SeedSequence
+from numpy.typing import ArrayLike, NDArray
+
+from iopea.demand import Demand, DemandStream
+from iopea.envs.base import SystemEnv
+from iopea.errors import InputError
+from iopea.kernels.lost_sales import sold_by_now
+from iopea.types import Array
+
+#: How far an action may lie outside [-1, 1] by rounding.
+ACTION_TOLERANCE = 1e-6
+#: Share of the highest level below which an order is a rounding error, and none is placed.
+NO_ORDER = 1e-6
+#: Highest levels that single precision can hold with all its digits.
+_LEAST_HIGH, _MOST_HIGH = 1e-30, 1e30
+
+Floats = NDArray[np.float32]
+
+
+class InventoryEnv(SystemEnv[Floats, Floats]):
+    """A shop with one or more sources, where any order may be placed.
+
+    Parameters
+    ----------
+    lead_times : mapping. Lead time of each order by its name, in the order in which they are
+        placed: the fastest first. They are seen the slowest first.
+    high : float. The highest level [U].
+    unit_costs : pair of floats. Holding and lost-sales cost per unit [h, p].
+    demand : Demand. The demand law.
+    reveal_demand : bool. Whether the info tells what was lost.
+    render_mode : {None, "ansi"}. How to render.
+    """
+
+    def __init__(
+        self,
+        lead_times: Mapping[str, int],
+        high: float,
+        unit_costs: tuple[float, float],
+        demand: Demand,
+        reveal_demand: bool,
+        render_mode: str | None,
+    ) -> None:
+        super().__init__(render_mode)
+        if not _LEAST_HIGH <= high <= _MOST_HIGH:
+            raise InputError(
+                f"The highest level is {high}: an environment, which has single precision, "
+                f"needs one between {_LEAST_HIGH} and {_MOST_HIGH}."
+            )
+        self.reveal_demand = reveal_demand
+        self.observation_space = Box(0.0, high, (1 + sum(lead_times.values()),), np.float32)
+        self.action_space = Box(-1.0, 1.0, (len(lead_times),), np.float32)
+        self._lead_times = dict(lead_times)
+        self._high = high
+        self._unit_costs = unit_costs
+        self._demand = demand
+        self._stream: DemandStream
+        self._empty()
+
+    def _start(self, seed: SeedSequence) -> None:
+        self._stream = self._demand.stream(seed)
+        self._empty()
+
+    def _empty(self) -> None:
+        self._on_hand = 0.0
+        self._under_way = {name: [0.0] * length for name, length in self._lead_times.items()}
+        self._sales: float | None = None
+
+    def _pass(self, action: Floats) -> tuple[float, dict[str, Any]]:
+        orders = self._place(action)
+        stock = self._on_hand
+        for name, order in orders.items():
+            arriving, *self._under_way[name] = [*self._under_way[name], order]
+            stock += arriving
+        demand = float(self._stream.draw(1)[0])
+        sales = float(sold_by_now(stock, 0.0, demand))
+        left = stock - sales
+        self._on_hand, self._sales = left, sales
+
+        further = self._further_cost(stock, sales, orders)
+        holding, penalty = self._unit_costs
+        cost = holding * left - penalty * sales + further
+        info = {"stock": stock, "sales": sales, **orders, "pseudo_cost": cost}
+        if self.reveal_demand:
+            lost = demand - sales
+            true_cost = holding * left + penalty * lost + further
+            info |= {"demand": demand, "lost_sales": lost, "true_cost": true_cost}
+        return cost, info
+
+    def _place(self, action: ArrayLike) -> dict[str, float]:
+        """The orders that an action stands for, as far as the inventory position may rise."""
+        number = len(self._lead_times)
+        try:
+            values = np.asarray(action, dtype=np.float64)
+        except (TypeError, ValueError):
+            numbers = "one number" if number == 1 else f"{number} numbers"
+            raise InputError(f"An action is an array of {numbers}, not {action!r}.") from None
+        if values.shape != (number,):
+            raise InputError(f"An action has shape {(number,)}, not {values.shape}.")
+        for value in values.tolist():
+            if not abs(value) <= 1 + ACTION_TOLERANCE:  # true for NaN
+                raise InputError(f"An action must lie between -1 and 1, not at {value}.")
+        orders: dict[str, float] = {}
+        for name, value in zip(self._lead_times, values.tolist(), strict=True):
+            room = self._high - math.fsum([*self._state(), *orders.values()])
+            order = min((value + 1) / 2 * self._high, room)
+            orders[name] = order if order > NO_ORDER * self._high else 0.0
+        return orders
+
+    def _state(self) -> list[float]:
+        """Stock on hand and the orders under way, of the slowest source first [S_t]."""
+        pipelines = reversed(self._under_way.values())
+        return [self._on_hand, *(order for pipeline in pipelines for order in pipeline)]
+
+    def _observation(self) -> Floats:
+        state = np.array(self._state(), dtype=np.float32)
+        return np.minimum(state, np.float32(self._high))  # a rounding may lie above
+
+    def _line(self) -> str:
+        sales = "none yet" if self._sales is None else f"{self._sales:.4g}"
+        return (
+            f"Period {self._steps}: {self._on_hand:.4g} on hand, {self._under_way_text()}, "
+            f"last sales {sales}."
+        )
+
+    def _checked(self, levels: Iterable[float], observation: ArrayLike) -> Array:
+        """The observation in double precision, once levels and observation are in order."""
+        for level in levels:
+            if not 0 <= level <= self._high:
+                raise InputError(f"A level must lie between 0 and {self._high}, not {level!r}.")
+        state = np.asarray(observation, dtype=np.float64)
+        if state.shape != self.observation_space.shape:
+            raise InputError(
+                f"An observation has shape {self.observation_space.shape}, not {state.shape}."
+            )
+        return state
+
+    def _as_action(self, *orders: float) -> Floats:
+        """The action that stands for these orders."""
+        return np.array([2 * order / self._high - 1 for order in orders], dtype=np.float32)
+
+    @abstractmethod
+    def _further_cost(self, stock: float, sales: float, orders: Mapping[str, float]) -> float:
+        """The cost of a period beside holding and lost sales."""
+
+    @abstractmethod
+    def _under_way_text(self) -> str:
+        """The orders under way in words."""
+
+
+def listed(orders: Iterable[float]) -> str:
+    """Orders for people to read.
+
+    >>> listed([0.0, 2.5]), listed([])
+    ('0 2.5', 'nothing')
+    """
+    return " ".join(f"{order:.4g}" for order in orders) or "nothing"

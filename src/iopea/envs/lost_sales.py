@@ -1,0 +1,107 @@
+"""The lost-sales system as an environment, one period per step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from numpy.typing import ArrayLike
+
+from iopea.demand import Demand
+from iopea.envs.inventory import Floats, InventoryEnv, listed
+from iopea.files import default_problem
+from iopea.problems.lost_sales import LostSales
+
+_ORDER = "order"
+
+
+class LostSalesEnv(InventoryEnv):
+    """The lost-sales system of :class:`~iopea.LostSales`, where any order may be placed.
+
+    It never ends: ``terminated`` and ``truncated`` are always False. For episodes, give
+    ``max_episode_steps`` to ``gymnasium.make``.
+
+    **Observation** of shape (L + 1,): the stock on hand I_t and the orders under way, oldest
+    first, Q_{t-L}, ..., Q_{t-1}; each between 0 and the highest level U = ``levels.high``.
+
+    **Action** a of shape (1,), from -1 to 1: order (a + 1) / 2 times U. The range is that of the
+    policies of Stable-Baselines3, whose checker, as that of Gymnasium, warns of any other. To
+    order up to a level, use :meth:`base_stock_action`. An order is cut where it would lift the
+    inventory position, stock and orders under way, above U. No base-stock level up to U is
+    changed by this, and it keeps the observation within its bounds. An order below a millionth
+    of U, such as rounding leaves behind, is not placed.
+
+    **Step**: the order is placed, the oldest order under way arrives (with L = 0, the one just
+    placed), demand is met as far as the stock allows, and what is not met is lost.
+
+    **Reward**: minus the pseudo-cost h (stock left) - p (sales), with the problem's
+    ``period_cost`` added. It differs from minus the true cost by p (demand), which no order
+    changes, and it is known without seeing the demand that was lost.
+
+    **Info**: ``stock`` after arrivals, ``sales``, the ``order`` placed and the ``pseudo_cost``;
+    with ``reveal_demand`` also ``demand``, ``lost_sales`` and ``true_cost``.
+
+    Parameters
+    ----------
+    problem : LostSales, optional
+        Lead time, costs and levels; that of :func:`~iopea.files.default_problem` if not given.
+    demand : Demand, optional
+        The demand law, by default also from there.
+    reveal_demand : bool
+        Whether the info tells what was lost. Without it, nothing that the environment gives out
+        depends on demand beyond the stock.
+    render_mode : {None, "ansi"}
+        With "ansi", :meth:`render` gives a line of text.
+
+    Examples
+    --------
+    >>> from iopea.demand import Constant
+    >>> env = LostSalesEnv(demand=Constant(value=2), render_mode="ansi")
+    >>> observation, info = env.reset(seed=0)
+    >>> for _ in range(4):
+    ...     step = env.step(env.base_stock_action(5, observation))
+    ...     observation, reward = step[:2]
+    >>> observation, round(reward, 6)
+    (array([1., 0., 2.], dtype=float32), 19.0)
+    >>> env.render()
+    'Period 4: 1 on hand, 0 2 under way, last sales 2.'
+    """
+
+    def __init__(
+        self,
+        *,
+        problem: LostSales | None = None,
+        demand: Demand | None = None,
+        reveal_demand: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        default, default_demand = cast("tuple[LostSales, Demand]", default_problem())
+        self.problem = default if problem is None else problem
+        super().__init__(
+            lead_times={_ORDER: self.problem.lead_time},
+            high=self.problem.levels.high,
+            unit_costs=self.problem.unit_costs,
+            demand=default_demand if demand is None else demand,
+            reveal_demand=reveal_demand,
+            render_mode=render_mode,
+        )
+
+    def __repr__(self) -> str:
+        return f"LostSalesEnv(lead_time={self.problem.lead_time}, high={self._high})"
+
+    def base_stock_action(self, level: float, observation: ArrayLike) -> Floats:
+        """The action of a base-stock policy: order what stock and orders under way are short of.
+
+        >>> env = LostSalesEnv()
+        >>> env.base_stock_action(7, [0, 0, 0]), env.base_stock_action(7, [2, 1.5, 0])
+        (array([1.], dtype=float32), array([0.], dtype=float32))
+        """
+        state = self._checked([level], observation)
+        return self._as_action(max(level - float(state.sum()), 0.0))
+
+    def _further_cost(self, stock: float, sales: float, orders: Mapping[str, float]) -> float:
+        own_cost = self.problem.period_cost
+        return 0.0 if own_cost is None else float(own_cost(stock, sales, orders[_ORDER]))
+
+    def _under_way_text(self) -> str:
+        return f"{listed(self._under_way[_ORDER])} under way"

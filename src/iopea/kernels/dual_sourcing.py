@@ -1,0 +1,405 @@
+"""Compiled kernels of lost-sales dual sourcing under dual-index policies.
+
+Let l = L_r - L_e. At the start of period t the expedited position x_t, all that will have
+arrived within L_e periods, is raised to z_e by an expedited order, and the total position to z_r
+by a regular one. If z_e <= z_r and nothing lay above z_r at the start, the total position is z_r
+after every order: all that is ordered is what was just sold. With y_t = max(x_t, z_e),
+
+    Q^e_t = y_t - x_t,   Q^r_t = v_t - y_t,   v_{t+1} = y_t + Q^r_{t+1-l},   x_{t+1} = v_{t+1} - S_t,
+
+where S_t are the sales and v_t is x_t plus what is to be ordered. For L_e = 0 the stock after
+arrivals is y_t itself; otherwise it is what was left plus what entered the expedited position L_e
+periods ago. A policy with z_e > z_r never orders regularly: it is the policy (z_e, z_e).
+
+The state of a policy is a column with x, v, the stock left, what is left of the expedited
+position, the last l - 1 regular orders and the last L_e entries; ``clock`` counts periods and
+tells the slots of these two rings.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numba import njit
+
+from iopea.types import Array, Indices
+
+#: Policies advanced together, so that their states stay in the first-level cache.
+BLOCK = 512
+#: Unused columns of the working copy: rows a power of two apart would share cache sets.
+_PADDING = 24
+#: Share of the level below which a difference is rounding, not an order.
+_NOT_AN_ORDER = 1e-12
+#: Policy-periods below which starting threads costs more than it saves.
+_WORTH_A_THREAD = 2**20
+
+# Rows of the working copy: z_e and the cost of the batch, then the state.
+_LEVEL, _COST, _X, _V, _LEFT, _REST, _RINGS = 0, 1, 2, 3, 4, 5, 6
+#: The first rows of the working copy that are not part of the state.
+_STATE = 2
+
+
+@njit(cache=True, inline="always")
+def sold(stock, demand):  # type: ignore[no-untyped-def]
+    """The transition: demand is met as far as the stock allows."""
+    return demand if demand < stock else stock
+
+
+@njit(cache=True, inline="always")
+def raised(position, level):  # type: ignore[no-untyped-def]
+    """A position after an order up to a level."""
+    return position if position > level else level
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _at_once(work, width, slot, demand, on_y, on_sales, on_x):  # type: ignore[no-untyped-def]
+    """One period with L_e = 0; ``slot`` is the row of the regular order that comes in next."""
+    for j in range(width):
+        x, v = work[_X, j], work[_V, j]
+        y = raised(x, work[_LEVEL, j])
+        sales = sold(y, demand)
+        after = y + work[slot, j]
+        work[slot, j] = v - y
+        work[_V, j] = after
+        work[_X, j] = after - sales
+        work[_COST, j] += on_y * y - on_sales * sales - on_x * x
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _four_at_once(work, width, r0, r1, r2, r3, d0, d1, d2, d3, on_y, on_sales, on_x):  # type: ignore[no-untyped-def]
+    """Four periods with L_e = 0 and L_r >= 5, so that no order of theirs comes in before the end."""
+    for j in range(width):
+        level = work[_LEVEL, j]
+        x0 = work[_X, j]
+        y0 = raised(x0, level)
+        s0 = sold(y0, d0)
+        v1 = y0 + work[r0, j]
+        work[r0, j] = work[_V, j] - y0
+        x1 = v1 - s0
+        y1 = raised(x1, level)
+        s1 = sold(y1, d1)
+        v2 = y1 + work[r1, j]
+        work[r1, j] = v1 - y1
+        x2 = v2 - s1
+        y2 = raised(x2, level)
+        s2 = sold(y2, d2)
+        v3 = y2 + work[r2, j]
+        work[r2, j] = v2 - y2
+        x3 = v3 - s2
+        y3 = raised(x3, level)
+        s3 = sold(y3, d3)
+        v4 = y3 + work[r3, j]
+        work[r3, j] = v3 - y3
+        work[_V, j] = v4
+        work[_X, j] = v4 - s3
+        work[_COST, j] += (
+            on_y * ((y0 + y1) + (y2 + y3))
+            - on_sales * ((s0 + s1) + (s2 + s3))
+            - on_x * ((x0 + x1) + (x2 + x3))
+        )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _four_next_day(work, width, d0, d1, d2, d3, on_y, on_sales, on_x):  # type: ignore[no-untyped-def]
+    """Four periods with L_e = 0 and L_r = 1: v stays what it is."""
+    for j in range(width):
+        level, v = work[_LEVEL, j], work[_V, j]
+        x0 = work[_X, j]
+        y0 = raised(x0, level)
+        s0 = sold(y0, d0)
+        x1 = v - s0
+        y1 = raised(x1, level)
+        s1 = sold(y1, d1)
+        x2 = v - s1
+        y2 = raised(x2, level)
+        s2 = sold(y2, d2)
+        x3 = v - s2
+        y3 = raised(x3, level)
+        s3 = sold(y3, d3)
+        work[_X, j] = v - s3
+        work[_COST, j] += (
+            on_y * ((y0 + y1) + (y2 + y3))
+            - on_sales * ((s0 + s1) + (s2 + s3))
+            - on_x * ((x0 + x1) + (x2 + x3))
+        )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _next_day(work, width, demand, on_y, on_sales, on_x):  # type: ignore[no-untyped-def]
+    """One period with L_e = 0 and L_r = 1."""
+    for j in range(width):
+        x = work[_X, j]
+        y = raised(x, work[_LEVEL, j])
+        sales = sold(y, demand)
+        work[_X, j] = work[_V, j] - sales
+        work[_COST, j] += on_y * y - on_sales * sales - on_x * x
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _later(work, width, slot, entry, demand, on_y, on_sales, on_x, holding):  # type: ignore[no-untyped-def]
+    """One period with L_e > 0; ``entry`` is the row of what arrives now, ``slot`` -1 for l = 1."""
+    for j in range(width):
+        x, v = work[_X, j], work[_V, j]
+        y = raised(x, work[_LEVEL, j])
+        stock = work[_LEFT, j] + work[entry, j]
+        sales = sold(stock, demand)
+        work[entry, j] = y - work[_REST, j]
+        after = v
+        if slot >= 0:
+            after = y + work[slot, j]
+            work[slot, j] = v - y
+        work[_REST, j] = y - sales
+        work[_V, j] = after
+        work[_X, j] = after - sales
+        work[_LEFT, j] = stock - sales
+        work[_COST, j] += on_y * y - on_sales * sales - on_x * x + holding * (stock - y)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _order_cost(work, width, factor):  # type: ignore[no-untyped-def]
+    """Add what is to be ordered, v - x, times a factor to the cost."""
+    for j in range(width):
+        work[_COST, j] += factor * (work[_V, j] - work[_X, j])
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _replay(  # type: ignore[no-untyped-def]
+    demand, ends, levels, state, clock, gap, ahead, holding, price, regular, expedited, batches,
+    start, stop,
+):  # fmt: skip
+    # The cost of a period, h (stock - S) - p S + c_r Q^r + c_e Q^e, in terms of y, S and x.
+    # c_r is paid on all orders, which are the sales of the period before.
+    number = state.dtype.type
+    dearer = number(expedited - regular)
+    on_y, on_sales = number(holding + dearer), number(holding + price - regular)
+    rows = state.shape[0]
+    work = np.empty((_STATE + rows, BLOCK + _PADDING), state.dtype)
+    slots = gap - 1
+    for first in range(start, stop, BLOCK):
+        width = min(BLOCK, stop - first)
+        for j in range(width):
+            work[_LEVEL, j] = levels[first + j]
+            for row in range(rows):
+                work[_STATE + row, j] = state[row, first + j]
+        t = 0
+        for b in range(ends.shape[0]):
+            for j in range(width):
+                work[_COST, j] = 0.0
+            _order_cost(work, width, regular)
+            while t < ends[b]:
+                now = clock + t
+                if ahead > 0:
+                    slot = _RINGS + now % slots if slots > 0 else -1
+                    entry = _RINGS + slots + now % ahead
+                    _later(work, width, slot, entry, demand[t], on_y, on_sales, dearer, holding)
+                    t += 1
+                elif slots == 0 and ends[b] - t >= 4:
+                    _four_next_day(
+                        work, width, demand[t], demand[t + 1], demand[t + 2], demand[t + 3],
+                        on_y, on_sales, dearer,
+                    )  # fmt: skip
+                    t += 4
+                elif slots == 0:
+                    _next_day(work, width, demand[t], on_y, on_sales, dearer)
+                    t += 1
+                elif slots >= 4 and ends[b] - t >= 4:
+                    _four_at_once(
+                        work, width, _RINGS + now % slots, _RINGS + (now + 1) % slots,
+                        _RINGS + (now + 2) % slots, _RINGS + (now + 3) % slots,
+                        demand[t], demand[t + 1], demand[t + 2], demand[t + 3],
+                        on_y, on_sales, dearer,
+                    )  # fmt: skip
+                    t += 4
+                else:
+                    slot = _RINGS + now % slots
+                    _at_once(work, width, slot, demand[t], on_y, on_sales, dearer)
+                    t += 1
+            _order_cost(work, width, -regular)
+            for j in range(width):
+                batches[b, first + j] = work[_COST, j]
+        for j in range(width):
+            for row in range(rows):
+                state[row, first + j] = work[_STATE + row, j]
+
+
+def start_state(
+    policies: Array, lead_times: tuple[int, int], dtype: str = "float64", held: Array | None = None
+) -> Array:
+    """The state of policies, an array (n, 2) of (z_e, z_r), in which replay begins.
+
+    ``held`` is an array (1 + L_r + L_e, n): stock on hand, then the regular and the expedited
+    orders on their way, oldest first; nothing of all that if not given. No position may lie above
+    that of the policy's levels.
+
+    >>> start_state(np.array([[2.0, 5.0]]), (2, 0))[:, 0]
+    array([0., 5., 0., 0., 0.])
+    """
+    regular, ahead = lead_times
+    gap = regular - ahead
+    if held is None:
+        held = np.zeros((1 + regular + ahead, len(policies)))
+    under_way, expedited = held[1 : 1 + regular], held[1 + regular :]
+    inside = under_way[: ahead + 1]
+    outside = under_way[ahead + 1 :]
+    position = held[0] + inside.sum(axis=0) + expedited.sum(axis=0)
+    top = policies.max(axis=1)
+    # v is x plus what is to be ordered: z_r less what lies outside the expedited position.
+    rows = [
+        position,
+        top - outside.sum(axis=0),
+        held[0],
+        position - inside[ahead],
+        *outside,
+        *(inside[i] + expedited[i] for i in range(ahead)),
+    ]
+    return np.array(rows).reshape(4 + gap - 1 + ahead, len(policies)).astype(dtype)
+
+
+def replay(
+    demand: Array,
+    ends: Indices,
+    policies: Array,
+    state: Array,
+    clock: int,
+    lead_times: tuple[int, int],
+    costs: tuple[float, float, float, float],
+    threads: int = 1,
+) -> Array:
+    """Advance all policies over one path of demand, ``state`` changed in place.
+
+    Parameters
+    ----------
+    demand : array (periods,). What every policy faces.
+    ends : array (batches,). The period after the last one of each batch, ascending.
+    policies : array (n, 2) of (z_e, z_r).
+    state, clock : the state, and the periods since it was started.
+    lead_times : (L_r, L_e).
+    costs : (h, p, c_r, c_e).
+
+    Returns
+    -------
+    array (batches, n) : pseudo-cost of each batch, without the term p D_t.
+    """
+    dtype = state.dtype
+    regular, ahead = lead_times
+    batches = np.empty((len(ends), len(policies)), dtype=dtype)
+    path = np.array(demand, dtype=dtype)
+    levels = policies[:, 0].astype(dtype)
+    holding, price, slow, fast = (dtype.type(value) for value in costs)
+
+    def advance(start: int, stop: int) -> None:
+        _replay(
+            path, ends, levels, state, clock, regular - ahead, ahead, holding, price, slow, fast,
+            batches, start, stop,
+        )  # fmt: skip
+
+    if threads == 1 or len(policies) * demand.size < _WORTH_A_THREAD:
+        advance(0, len(policies))
+        return batches
+    blocks = -(-len(policies) // BLOCK)
+    threads = min(threads, blocks)
+    edges = [min(len(policies), BLOCK * (blocks * i // threads)) for i in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(advance, edges[:-1], edges[1:]))
+    return batches
+
+
+@njit(cache=True, inline="always")
+def _order_up_to(level, position):  # type: ignore[no-untyped-def]
+    order = level - position
+    # A remainder of rounding is not an order.
+    return order if order > _NOT_AN_ORDER * level else 0.0
+
+
+@njit(cache=True, inline="always")
+def _arrival(pipeline, order):  # type: ignore[no-untyped-def]
+    """Move a pipeline on by a period: put in the order, take out what arrives."""
+    if pipeline.shape[0] == 0:
+        return order
+    arriving = pipeline[0]
+    for i in range(pipeline.shape[0] - 1):
+        pipeline[i] = pipeline[i + 1]
+    pipeline[-1] = order
+    return arriving
+
+
+@njit(cache=True, inline="always")
+def _order(z_e, z_r, on_hand, regular, expedited):  # type: ignore[no-untyped-def]
+    """Place both orders; return them and the stock after arrivals."""
+    ahead = expedited.shape[0]
+    position = on_hand
+    for i in range(ahead):
+        position += expedited[i]
+    for i in range(ahead + 1):
+        position += regular[i]
+    total = position
+    for i in range(ahead + 1, regular.shape[0]):
+        total += regular[i]
+    fast = _order_up_to(z_e, position)
+    slow = _order_up_to(z_r, total + fast)
+    return fast, slow, on_hand + _arrival(regular, slow) + _arrival(expedited, fast)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _roll_out(z_e, z_r, demand, on_hand, regular, expedited, stop_when_empty, columns):  # type: ignore[no-untyped-def]
+    for t in range(demand.shape[0]):
+        if stop_when_empty and on_hand + regular.sum() + expedited.sum() <= 0.0:
+            return t, on_hand
+        fast, slow, stock = _order(z_e, z_r, on_hand, regular, expedited)
+        sales = sold(stock, demand[t])
+        on_hand = stock - sales
+        columns[0, t], columns[1, t], columns[2, t], columns[3, t] = stock, sales, fast, slow
+    return demand.shape[0], on_hand
+
+
+def roll_out(
+    policy: tuple[float, ...],
+    demand: Array,
+    on_hand: float,
+    regular: Array,
+    expedited: Array,
+    stop_when_empty: bool = False,
+) -> tuple[int, float, Array]:
+    """Play (z_e, z_r) on the real system by the paper's formulae, the pipelines changed in place.
+
+    Returns the periods played, the stock left, and per period the stock after arrivals, the
+    sales, the expedited and the regular order, as the rows of one array.
+    """
+    columns = np.zeros((4, demand.size))
+    played, left = _roll_out(
+        policy[0], policy[1], demand, on_hand, regular, expedited, stop_when_empty, columns
+    )
+    return int(played), float(left), columns[:, :played]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _follow(z_e, z_r, on_hand, regular, expedited, stock, sales, tolerance):  # type: ignore[no-untyped-def]
+    departures = 0
+    for t in range(stock.shape[0]):
+        _, _, expected = _order(z_e, z_r, on_hand, regular, expedited)
+        if abs(expected - stock[t]) > tolerance:
+            departures += 1
+            expected = stock[t]
+        # Within the tolerance the expected stock counts: roundings of records would add up.
+        on_hand = max(expected - sales[t], 0.0) if sales[t] < stock[t] else 0.0
+    return on_hand, departures
+
+
+def follow(
+    policy: tuple[float, ...],
+    on_hand: float,
+    regular: Array,
+    expedited: Array,
+    stock: Array,
+    sales: Array,
+    tolerance: float,
+) -> tuple[float, int]:
+    """Track the real system from its records, the pipelines changed in place.
+
+    Returns the stock left, and in how many periods the stock was not what the orders explain.
+    """
+    on_hand, departures = _follow(
+        policy[0], policy[1], on_hand, regular, expedited, stock, sales, tolerance
+    )
+    return float(on_hand), int(departures)

@@ -1,0 +1,283 @@
+r"""The M/M/1/L queue as a birth-death chain: its law, its average cost, its best rates, its paths.
+
+With s jobs in the system one enters at rate :math:`\lambda f_s`, where f is the profile of
+arrivals with :math:`f_L = 0`, and one leaves at rate :math:`\theta_s + s \mu`. The stationary law
+is
+
+.. math:: m(s) \propto \prod_{i=1}^{s} \frac{\lambda f_{i-1}}{\theta_i + i \mu},
+
+formed from logarithms, so that no buffer is too long. In state s a unit of time costs
+:math:`c_s = w(\theta_s) + C s \mu`, on average :math:`g = \sum_s m(s) c_s`. The bias v grows by
+:math:`D_s = v(s+1) - v(s)` per job, and
+
+.. math:: m(s) \lambda f_s D_s = \sum_{j \le s} m(j) (g - c_j) = -\sum_{j > s} m(j) (g - c_j).
+
+All costs here are per unit of time.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from iopea.errors import InputError
+from iopea.types import Array, Indices
+
+#: How a step may end.
+NOTHING, ARRIVAL, SERVICE, MISS = 0, 1, 2, 3
+#: What is summed up of each batch of steps: events that tell of the arrival rate and the time
+#: during which they could happen; the same of the deadline rate; and how many of the latter
+#: were seen.
+STATISTICS = 5
+#: A rate must be better by this, as a share of what is compared, to be an improvement.
+IMPROVEMENT = 1e-10
+#: Policy iteration ends after a handful of rounds.
+_MOST_ROUNDS = 1000
+#: The shortest stay in a state, in units of its mean: a draw of exactly 0 becomes this.
+_LEAST_STAY = 2.0**-54
+
+
+def stationary(policies: Array, births: Array, deadline_rate: float) -> Array:
+    """The law of the queue under each policy, an array (n, L + 1); ``births`` are λ f.
+
+    >>> stationary(np.array([[0.0, 1.0]]), np.array([1.0, 0.0]), 2.0)
+    array([[0.75, 0.25]])
+    """
+    deaths = policies[:, 1:] + deadline_rate * np.arange(1, policies.shape[1])
+    with np.errstate(divide="ignore"):
+        ratios = np.log(births[:-1]) - np.log(deaths)
+    logs = np.cumsum(np.insert(ratios, 0, 0.0, axis=1), axis=1)
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+def average_costs(
+    policies: Array, births: Array, deadline_rate: float, power: Array, penalty: float
+) -> Array:
+    """Cost per unit of time of policies, an array (n, L + 1).
+
+    >>> average_costs(np.array([[0.0, 1.0]]), np.array([1.0, 0.0]), 2.0, np.array([0.0, 4.0]), 10.0)
+    array([6.])
+    """
+    law = stationary(policies, births, deadline_rate)
+    return np.asarray((law * _state_costs(policies, deadline_rate, power, penalty)).sum(axis=1))
+
+
+def slopes(
+    policies: Array, births: Array, deadline_rate: float, power: Array, penalty: float
+) -> tuple[Array, Array, Array]:
+    """Costs of policies per unit of time, and their derivatives by λ and μ; the largest f is 1.
+
+    By the equation above, ∂g/∂λ = Σ m(s) f_s D_s and ∂g/∂μ = Σ m(s) s (C - D_{s-1}) follow
+    from the partial sums of m (g - c) alone.
+    """
+    law = stationary(policies, births, deadline_rate)
+    costs = _state_costs(policies, deadline_rate, power, penalty)
+    gain = (law * costs).sum(axis=1)
+    flows = np.cumsum(law * (gain[:, None] - costs), axis=1)[:, :-1]
+    jobs = np.arange(policies.shape[1])
+    shares = jobs[1:] / (policies[:, 1:] + deadline_rate * jobs[1:])
+    by_arrival = flows.sum(axis=1) / births.max()
+    by_deadline = penalty * (law @ jobs) - (flows * shares).sum(axis=1)
+    return gain, by_arrival, by_deadline
+
+
+def _state_costs(policies: Array, deadline_rate: float, power: Array, penalty: float) -> Array:
+    jobs = np.arange(policies.shape[1])
+    return np.asarray(power[policies.astype(np.intp)] + penalty * deadline_rate * jobs)
+
+
+def best_rates(
+    births: Array, deadline_rate: float, power: Array, penalty: float
+) -> tuple[Indices, float]:
+    """The best service rate by state and its cost per unit of time, by policy iteration.
+
+    The chain is solved by its own recursions, in which nothing cancels, so that a policy
+    under which it is hardly ever empty, or hardly ever full, does no harm.
+
+    >>> births, power = np.array([6.0, 3.0, 0.0]), np.arange(4.0) ** 2
+    >>> rates, cost = best_rates(births, 3.0, power, 100.0)
+    >>> rates, round(cost / 23, 4)
+    (array([0, 3, 3]), 9.5404)
+    """
+    choices = np.arange(power.size)
+    states = np.arange(births.size)
+    rates: Indices = np.full(births.size, power.argmin(), dtype=np.intp)
+    for _ in range(_MOST_ROUNDS):
+        policy = rates[None].astype(np.float64)
+        law = stationary(policy, births, deadline_rate)[0]
+        costs = _state_costs(policy, deadline_rate, power, penalty)[0]
+        gain = float(law @ costs)
+        worth = _bias_steps(births, policy[0] + deadline_rate * states, costs, law, gain)
+        # Serving at rate a lowers the queue by one job, worth D_{s-1}, a times per unit of time.
+        values = power - choices * np.insert(worth, 0, 0.0)[:, None]
+        scale = np.abs(power).max() + choices[-1] * np.insert(np.abs(worth), 0, 0.0)
+        better = values.min(axis=1) < values[states, rates] - IMPROVEMENT * scale
+        if not better.any():
+            return rates, gain
+        rates = np.where(better, values.argmin(axis=1), rates)
+    raise InputError(f"Policy iteration found no best rates in {_MOST_ROUNDS} rounds.")
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _bias_steps(births, deaths, costs, law, gain):  # type: ignore[no-untyped-def]
+    """D_0, ..., D_{L-1}: from the empty end where less than half of the law lies, else the other.
+
+    Both ends obey g - c_s = λ f_s D_s - (θ_s + s μ) D_{s-1}.
+    """
+    last = births.shape[0] - 1
+    steps = np.zeros(last)
+    below, before = 0.0, 0.0
+    for s in range(last):
+        below += law[s]
+        if below > 0.5:
+            break
+        before = (gain - costs[s] + deaths[s] * before) / births[s]
+        steps[s] = before
+    above, after = 0.0, 0.0
+    for s in range(last, 0, -1):
+        above += law[s]
+        if above > 0.75:  # so that, whatever the rounding, the two meet
+            break
+        after = (costs[s] - gain + births[s] * after) / deaths[s]
+        steps[s - 1] = after
+    return steps
+
+
+def time_to_empty(births: Array, deaths: Array) -> float:
+    """Expected time from the full to the empty queue.
+
+    >>> time_to_empty(np.array([1.0, 1.0, 0.0]), np.array([0.0, 2.0, 4.0]))
+    0.875
+    """
+    total = down = 0.0
+    for s in range(births.size - 1, 0, -1):
+        down = (1 + births[s] * down) / deaths[s]  # from s to s - 1
+        total += down
+    return float(total)
+
+
+@njit(cache=True, inline="always")
+def next_event(mark, arrival, service, deadline):  # type: ignore[no-untyped-def]
+    """The transition: how a step ends, by a mark between 0 and the total rate."""
+    if mark < arrival:
+        return ARRIVAL
+    if mark < arrival + service:
+        return SERVICE
+    if mark < arrival + service + deadline:
+        return MISS
+    return NOTHING
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _roll_out(  # type: ignore[no-untyped-def]
+    rates, draws, births, deadline_rate, uniform_rate, jobs, stop_when_empty, states, times, events
+):
+    continuous = draws.shape[1] == 2
+    for t in range(draws.shape[0]):
+        if stop_when_empty and jobs == 0:
+            return t, jobs
+        service = rates[jobs] if jobs > 0 else 0.0
+        total = births[jobs] + service + jobs * deadline_rate if continuous else uniform_rate
+        stay = max(-math.log1p(-draws[t, 1]), _LEAST_STAY) if continuous else 1.0
+        event = next_event(draws[t, 0] * total, births[jobs], service, jobs * deadline_rate)
+        if continuous and event == NOTHING:
+            event = MISS if jobs > 0 else ARRIVAL  # a rounding at the very end of the range
+        states[t], times[t], events[t] = jobs, stay / total, event
+        if event == ARRIVAL:
+            jobs += 1
+        elif event != NOTHING:
+            jobs -= 1
+    return draws.shape[0], jobs
+
+
+def roll_out(
+    rates: Array,
+    draws: Array,
+    births: Array,
+    deadline_rate: float,
+    uniform_rate: float,
+    jobs: int,
+    stop_when_empty: bool = False,
+) -> tuple[int, Indices, Array, Indices]:
+    """Play service rates by state on the real queue, from so many jobs on.
+
+    Parameters
+    ----------
+    draws : array (steps, 1) or (steps, 2). Uniform numbers: what happens in each step of the
+        uniformised chain; in continuous time, that and how long the queue stays.
+
+    Returns
+    -------
+    int, arrays (played,) : jobs at the end; jobs, time and event of each step played.
+    """
+    steps = len(draws)
+    states, events = np.zeros((2, steps), dtype=np.intp)
+    times = np.zeros(steps)
+    played, jobs = _roll_out(
+        rates, draws, births, deadline_rate, uniform_rate, jobs, stop_when_empty,
+        states, times, events,
+    )  # fmt: skip
+    return int(jobs), states[:played], times[:played], events[:played]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum_up(  # type: ignore[no-untyped-def]
+    states, times, arrivals, services, misses, profile, last_rate, boundary,
+    running, filled, size, batches,
+):  # fmt: skip
+    full = profile.shape[0] - 1
+    row = 0
+    for t in range(states.shape[0]):
+        jobs = int(states[t])
+        if not boundary:
+            running[0] += arrivals[t]
+            running[1] += times[t] * profile[jobs]
+            running[2] += misses[t]
+            running[3] += times[t] * jobs
+            running[4] += misses[t]
+        elif jobs == 0:
+            running[0] += arrivals[t]
+            running[1] += times[t] * profile[0]
+        elif jobs == full:
+            exits = services[t] + misses[t]
+            running[2] += exits - last_rate * times[t]
+            running[3] += times[t] * full
+            running[4] += exits
+        filled += 1
+        if filled == size:
+            for i in range(running.shape[0]):
+                batches[row, i] = running[i]
+                running[i] = 0.0
+            row += 1
+            filled = 0
+
+
+def sum_up(
+    columns: list[Array],
+    profile: Array,
+    last_rate: float,
+    boundary: bool,
+    running: Array,
+    filled: int,
+    size: int,
+) -> Array:
+    """Add observed steps to the sums of the batch in progress, one after the other.
+
+    Parameters
+    ----------
+    columns : states, times, arrivals, services and misses of the steps.
+    last_rate : float. Service rate of the full queue [θ_L].
+    boundary : bool. Whether only the stays in states 0 and L are used, as in the paper.
+    running : array (5,). Sums of the batch in progress, changed in place.
+    filled, size : int. Steps already in that batch, and its full size.
+
+    Returns
+    -------
+    array (finished batches, 5).
+    """
+    batches = np.empty(((filled + columns[0].size) // size, STATISTICS))
+    _sum_up(*columns, profile, last_rate, boundary, running, filled, size, batches)
+    return batches

@@ -1,0 +1,365 @@
+"""Counterfactual costs of dual-index policies from the records of another one.
+
+Demand does not depend on what is done, so a candidate can be simulated on any sample of demand
+that is complete as far as the candidate's stock ever reaches, which is its z_r. The estimators
+differ in where that sample comes from:
+
+``hitting``
+    Periods that began with a stock of exactly the played z_r (label ``def_dip_ERM``).
+``level``
+    All periods whose stock was at least the candidate's z_r.
+``product-limit``
+    All periods; where the shop was sold out, demand is drawn from the product-limit law of all
+    records, given that it was at least the stock.
+``replay``
+    The path itself, for candidates whose stock is below the real one in every period (the
+    two-dimensional sample-path order of L_r - L_e = 1).
+
+The first three simulate every candidate anew from the empty system on the pooled sample.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from iopea.kernels import dual_sourcing as kernels
+from iopea.problems.base import Evaluator
+from iopea.problems.lost_sales import TOLERANCE
+from iopea.problems.product_limit import ProductLimit
+from iopea.seeds import seed_for
+from iopea.types import Array, Estimates, Indices, Mask, Policy, State, Trajectory
+
+if TYPE_CHECKING:
+    from iopea.problems.dual_sourcing import DualSourcing
+
+#: Length of the first batches, which doubles so that there are never more than this many.
+FIRST_BATCH = 4
+MOST_BATCHES = 128
+
+
+class DualEvaluator(Evaluator):
+    """Follows the real system; what is done with its records is for the subclass."""
+
+    def __init__(
+        self, problem: DualSourcing, policies: Array, threads: int, precision: str
+    ) -> None:
+        self._problem = problem
+        self._policies = policies
+        self._threads = threads
+        self._precision = precision
+        self._tolerance = TOLERANCE * problem.bound
+        self._on_hand = 0.0
+        self._regular = np.zeros(problem.regular_lead_time)
+        self._expedited = np.zeros(problem.expedited_lead_time)
+        self._departures = 0
+
+    def _follow(self, trajectory: Trajectory, first: int, last: int) -> None:
+        self._on_hand, departures = kernels.follow(
+            trajectory.policy, self._on_hand, self._regular, self._expedited,
+            trajectory["stock"][first:last], trajectory["sales"][first:last], self._tolerance,
+        )  # fmt: skip
+        self._departures += departures
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the real system is empty, with nothing on order."""
+        return self._position == 0
+
+    @property
+    def _position(self) -> float:
+        return float(self._on_hand + self._regular.sum() + self._expedited.sum())
+
+    @property
+    def departures(self) -> int:
+        """Periods whose stock was not what the orders explain."""
+        return self._departures
+
+    def _simulate(self, demand: Array, ends: Indices, policies: Array) -> Array:
+        """Batch costs of policies from the empty system on."""
+        problem = self._problem
+        state = kernels.start_state(policies, problem.lead_times, self._precision)
+        return kernels.replay(
+            demand, ends, policies, state, 0, problem.lead_times, problem.unit_costs, self._threads
+        ).astype(np.float64)
+
+    def state_dict(self) -> State:
+        """The real state and the candidates."""
+        return {
+            "on_hand": self._on_hand,
+            "regular": self._regular.copy(),
+            "expedited": self._expedited.copy(),
+            "departures": self._departures,
+            "policies": self._policies.copy(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._on_hand = float(state["on_hand"])
+        self._regular = np.array(state["regular"])
+        self._expedited = np.array(state["expedited"])
+        self._departures = int(state["departures"])
+        self._policies = np.array(state["policies"])
+
+
+class _Pooled(DualEvaluator):
+    """Keeps the records, and simulates all candidates on them when asked."""
+
+    def __init__(
+        self, problem: DualSourcing, policies: Array, threads: int, precision: str
+    ) -> None:
+        super().__init__(problem, policies, threads, precision)
+        self._records = np.empty((2, 0))
+        self._parts: list[Array] = []
+        self._known: Estimates | None = None
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed periods; the records that are of use are kept."""
+        self._follow(trajectory, 0, len(trajectory))
+        if evaluate:
+            taken = self._taken(trajectory)
+            self._parts.append(np.array([trajectory["stock"], trajectory["sales"]])[:, taken])
+            self._known = None
+        return len(trajectory)
+
+    def _taken(self, trajectory: Trajectory) -> Mask | slice:
+        """Which periods to keep."""
+        return slice(None)
+
+    def _data(self) -> tuple[Array, Array]:
+        """Stock and sales of all periods that were kept."""
+        if self._parts:
+            self._records = np.concatenate([self._records, *self._parts], axis=1)
+            self._parts = []
+        return self._records[0], self._records[1]
+
+    def estimates(self) -> Estimates:
+        """Costs by batch of all candidates; computed once for the same records."""
+        if self._known is None:
+            self._known = self._estimate(*self._data())
+        return self._known
+
+    @abstractmethod
+    def _estimate(self, stock: Array, sales: Array) -> Estimates: ...
+
+    def forget(self) -> None:
+        """Drop all records."""
+        self._records, self._parts, self._known = np.empty((2, 0)), [], None
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies."""
+        self._policies = self._policies[mask]
+        self._known = None
+
+    def state_dict(self) -> State:
+        """The real state, the candidates and the records."""
+        self._data()
+        return {**super().state_dict(), "records": self._records.copy()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        super().load_state_dict(state)
+        self._records, self._parts, self._known = np.array(state["records"]), [], None
+
+
+def batch_ends(periods: int) -> Indices:
+    """Ends of batches of equal length, 4, 8, 16, ... periods, at most 128 of them."""
+    size = FIRST_BATCH
+    while periods > size * MOST_BATCHES:
+        size *= 2
+    ends = np.arange(size, periods + size, size, dtype=np.intp)
+    return np.minimum(ends, periods)
+
+
+class LevelEstimator(_Pooled):
+    """Simulates each candidate on the periods whose stock was at least its z_r."""
+
+    def _estimate(self, stock: Array, sales: Array) -> Estimates:
+        tops = self._policies.max(axis=1)
+        # Batches are cut by the periods that tell of the highest candidate: others have more.
+        useful = np.flatnonzero(stock >= tops.max(initial=0.0) - self._tolerance)
+        cuts = useful[batch_ends(useful.size) - 1] + 1
+        if not cuts.size:
+            return Estimates(np.empty((0, tops.size)), np.empty(0))
+        cuts[-1] = stock.size
+        sums, sizes = np.zeros((2, cuts.size, tops.size))
+        groups = [np.arange(tops.size)]
+        if useful.size < stock.size:
+            order = np.argsort(tops, kind="stable")
+            groups = np.split(order, np.flatnonzero(np.diff(tops[order])) + 1)
+        for group in groups:
+            told = np.flatnonzero(stock >= tops[group[0]] - self._tolerance)
+            ends = np.searchsorted(told, cuts)
+            sums[:, group] = self._simulate(sales[told], ends, self._policies[group])
+            sizes[:, group] = np.diff(ends, prepend=0)[:, None]
+        return Estimates(sums, sizes)
+
+
+class HittingEstimator(LevelEstimator):
+    """As :class:`LevelEstimator`, of periods whose stock was exactly the played z_r."""
+
+    def _taken(self, trajectory: Trajectory) -> Mask:
+        hit: Mask = np.abs(trajectory["stock"] - max(trajectory.policy)) <= self._tolerance
+        return hit
+
+
+class ProductLimitEstimator(_Pooled):
+    """Simulates all candidates on all periods, with censored demand filled in."""
+
+    def _estimate(self, stock: Array, sales: Array) -> Estimates:
+        ends = batch_ends(stock.size)
+        if not ends.size:
+            return Estimates(np.empty((0, len(self._policies))), np.empty(0))
+        sums = self._simulate(self._demand(stock, sales), ends, self._policies)
+        return Estimates(sums, np.diff(ends, prepend=0).astype(np.float64))
+
+    def _demand(self, stock: Array, sales: Array) -> Array:
+        sold_out = sales >= stock
+        if not sold_out.any():
+            return sales
+        # The same period is always filled in at the same share, whatever comes after it.
+        shares = np.random.Generator(np.random.PCG64(seed_for("imputation"))).random(sales.size)
+        demand = sales.copy()
+        law = ProductLimit(sales, sold_out)
+        demand[sold_out] = law.at_least(sales[sold_out], shares[sold_out])
+        return demand
+
+
+class ReplayEstimator(DualEvaluator):
+    """Advances candidates along the sales of a policy that informs them on every path."""
+
+    def __init__(
+        self, problem: DualSourcing, policies: Array, threads: int, precision: str
+    ) -> None:
+        super().__init__(problem, policies, threads, precision)
+        self._played: Policy = (-1.0, -1.0)
+        self._settled = False
+        self._told = np.zeros(len(policies), dtype=np.bool_)
+        self._state = kernels.start_state(policies, problem.lead_times, precision)
+        self._clock = 0
+        self._size = FIRST_BATCH
+        self._pending = np.empty(0)
+        self._sums, self._sizes = np.empty((2, 0, len(policies)))
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed periods; those while stock lies above the policy don't count."""
+        if trajectory.policy != self._played or not evaluate:
+            self._close()
+            self._played, self._settled = trajectory.policy, False
+        first = 0
+        while evaluate and not self._settled and first < len(trajectory):
+            if self._position <= max(trajectory.policy):
+                self._resume()
+            else:
+                self._follow(trajectory, first, first + 1)
+                first += 1
+        self._follow(trajectory, first, len(trajectory))
+        if not self._settled:
+            return 0
+        self._pending = np.concatenate([self._pending, trajectory["sales"][first:]])
+        while self._pending.size >= self._size:
+            self._advance(self._size)
+        return len(trajectory) - first
+
+    def _resume(self) -> None:
+        """Put all candidates that are told of in the real state, cut to their z_r."""
+        self._settled = True
+        order = self._problem.order(np.vstack([self._policies, self._played]))
+        last = len(self._policies)
+        self._told = np.array([order.informs(last, i) for i in range(last)], dtype=np.bool_)
+        held = np.concatenate([[self._on_hand], self._regular, self._expedited])
+        state = np.repeat(held[:, None], last, axis=1)
+        cut = np.maximum(self._position - self._policies.max(axis=1), 0.0)
+        for row in self._latest_first():
+            less = np.minimum(state[row], cut)
+            state[row] -= less
+            cut -= less
+        self._clock = 0
+        self._state = kernels.start_state(
+            self._policies, self._problem.lead_times, self._precision, state
+        )
+
+    def _latest_first(self) -> list[int]:
+        """Rows of the held stock, that which arrives last first."""
+        regular, expedited = self._problem.lead_times
+        rows = []
+        for age in reversed(range(regular)):
+            rows.append(1 + age)
+            if age < expedited:
+                rows.append(1 + regular + age)
+        return [*rows, 0]
+
+    def _advance(self, periods: int) -> None:
+        """Make a batch of the first pending periods."""
+        sums = self._run(self._state, periods)
+        self._clock += periods
+        self._pending = self._pending[periods:]
+        self._sums = np.vstack([self._sums, np.where(self._told, sums, 0.0)])
+        self._sizes = np.vstack([self._sizes, self._told * float(periods)])
+        if len(self._sums) >= 2 * MOST_BATCHES:
+            self._sums = self._sums[0::2] + self._sums[1::2]
+            self._sizes = self._sizes[0::2] + self._sizes[1::2]
+            self._size *= 2
+
+    def _run(self, state: Array, periods: int) -> Array:
+        problem = self._problem
+        ends = np.array([periods], dtype=np.intp)
+        sums = kernels.replay(
+            self._pending[:periods], ends, self._policies, state, self._clock,
+            problem.lead_times, problem.unit_costs, self._threads,
+        )  # fmt: skip
+        return np.asarray(sums[0], dtype=np.float64)
+
+    def _close(self) -> None:
+        """Make a batch of what is pending, before another policy is played."""
+        if self._pending.size:
+            self._advance(self._pending.size)
+
+    def estimates(self) -> Estimates:
+        """Costs by batch, the one in progress included."""
+        sums, sizes = self._sums, self._sizes
+        if self._pending.size:
+            last = np.where(self._told, self._run(self._state.copy(), self._pending.size), 0.0)
+            sums = np.vstack([sums, last])
+            sizes = np.vstack([sizes, self._told * float(self._pending.size)])
+        return Estimates(sums, sizes)
+
+    def forget(self) -> None:
+        """Start counting anew, from the present states."""
+        self._close()
+        self._size = FIRST_BATCH
+        self._sums, self._sizes = np.empty((2, 0, len(self._policies)))
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies."""
+        self._policies, self._told = self._policies[mask], self._told[mask]
+        self._state = np.compress(mask, self._state, axis=1)
+        self._sums, self._sizes = self._sums[:, mask], self._sizes[:, mask]
+
+    def state_dict(self) -> State:
+        """The real state, the candidates' states and the batches."""
+        return {
+            **super().state_dict(),
+            "played": list(self._played),
+            "settled": self._settled,
+            "told": self._told.copy(),
+            "state": self._state.copy(),
+            "clock": self._clock,
+            "size": self._size,
+            "pending": self._pending.copy(),
+            "sums": self._sums.copy(),
+            "sizes": self._sizes.copy(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        super().load_state_dict(state)
+        self._played = tuple(map(float, state["played"]))
+        self._settled, self._clock = bool(state["settled"]), int(state["clock"])
+        self._told = np.array(state["told"], dtype=np.bool_)
+        self._state = np.array(state["state"])
+        self._size = int(state["size"])
+        self._pending = np.array(state["pending"])
+        self._sums, self._sizes = np.array(state["sums"]), np.array(state["sizes"])

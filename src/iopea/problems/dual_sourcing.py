@@ -1,0 +1,427 @@
+"""Lost-sales dual sourcing under dual-index policies.
+
+At the start of period t an expedited order Q^e_t and a regular order Q^r_t are placed; the orders
+Q^e_{t-L_e} and Q^r_{t-L_r} arrive, with L_r > L_e >= 0; demand D_t is met as far as the stock
+allows, and what is not met is lost and not seen. A dual-index policy (z_e, z_r) first raises what
+will have arrived within L_e periods to z_e by an expedited order, then the total position to z_r
+by a regular one. With z_e > z_r nothing is ever ordered regularly: such a policy does the same as
+(z_e, z_e), and is not searched. With z_e = 0 all orders are regular: the base-stock policy z_r.
+
+Costs are h per unit left over, p per unit of lost demand, c_r and c_e per unit ordered. They are
+learned as pseudo-costs, without the term p D_t that no policy can change.
+
+A candidate never holds more than its z_r, so periods in which the stock was at least that tell all
+that it needs of demand. By this the z_r order the policies (label ``lem:dual_index_partial_orders``):
+width 1, with α = (1-γ)/2 γ^L_r for the paper's estimator, where γ is the probability of no demand.
+Among policies with the same z_r the cheapest by estimate is played.
+
+For L_r - L_e = 1 there is also a sample-path order: a policy informs all that have a lower or equal
+z_e and a lower or equal z_r - z_e, since their stock is then never above its own. The paper's remark
+has z_r in the place of z_r - z_e; that is not enough, as ``iopea check-order`` shows in two periods:
+on the demand 3, 5 the policy (3, 5) has a stock of 3 and 3, but (0, 5) one of 0 and 5. The width of
+this order grows like 1/r, so it takes many more plays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import field_validator, model_validator
+
+from iopea.demand import Demand, DemandStream, Exponential, demand_from
+from iopea.kernels import dual_sourcing as kernels
+from iopea.model import Count, Model, NonNegative, Probability
+from iopea.order import InformationOrder
+from iopea.policies import MOST_POINTS, Box, PolicyClass
+from iopea.problems.base import Constants, Problem, Simulator, as_policies
+from iopea.problems.dual_estimators import (
+    DualEvaluator,
+    HittingEstimator,
+    LevelEstimator,
+    ProductLimitEstimator,
+    ReplayEstimator,
+)
+from iopea.problems.lost_sales import (
+    MOST_LEAD_TIME,
+    Levels,
+    as_levels,
+    check_sales,
+    time_to_sell,
+)
+from iopea.problems.zero_runs import lipschitz
+from iopea.seeds import seed_for
+from iopea.types import (
+    Array,
+    Claim,
+    Estimates,
+    Indices,
+    Policy,
+    Precision,
+    Rollout,
+    State,
+    Trajectory,
+)
+
+Estimator = Literal["product-limit", "level", "hitting", "replay"]
+
+_ESTIMATORS: dict[str, type[DualEvaluator]] = {
+    "product-limit": ProductLimitEstimator,
+    "level": LevelEstimator,
+    "hitting": HittingEstimator,
+    "replay": ReplayEstimator,
+}
+#: Points of an axis up to which a net is counted exactly.
+_COUNTED = 10**6
+#: Periods of a path held in memory at a time in long evaluations.
+_PATH = 2**17
+
+
+class DualIndex(PolicyClass):
+    """Policies (z_e, z_r) between two ranges of levels, redundant ones left out.
+
+    A policy with z_e > z_r does the same as (z_e, z_e). Where that one is not in the net, one
+    policy stands for all with this z_e.
+
+    Examples
+    --------
+    >>> DualIndex(Levels(low=0, high=2, step=1), Levels(low=0, high=1, step=1)).net(1.0).tolist()
+    [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]
+    """
+
+    names = ("expedited level", "regular level")
+    dimension = 2
+
+    def __init__(self, expedited: Levels, regular: Levels) -> None:
+        self._axes = [Box(levels.low, levels.high, levels.step) for levels in (expedited, regular)]
+
+    def __repr__(self) -> str:
+        return f"DualIndex({self._axes[0]!r}, {self._axes[1]!r})"
+
+    @property
+    def bound(self) -> float:
+        """The highest level [U]."""
+        return max(axis.bound for axis in self._axes)
+
+    @property
+    def extent(self) -> float:
+        """The longer of the two ranges."""
+        return max(axis.extent for axis in self._axes)
+
+    def ends(self, axis: int) -> tuple[float, float]:
+        """The ends of a range."""
+        return self._axes[axis].ends(0)
+
+    def net(self, radius: float) -> Array:
+        """The grid of this spacing, without the policies that do the same as others."""
+        return self._distinct(*(axis.net(radius)[:, 0] for axis in self._axes))
+
+    def thinned(self, per_axis: int, radius: float) -> Array:
+        """The same with at most ``per_axis`` levels of each kind."""
+        return self._distinct(*(axis.thinned(per_axis, radius)[:, 0] for axis in self._axes))
+
+    def count(self, radius: float) -> int:
+        """How many policies the net has; of very fine ones, the points of the whole grid."""
+        sizes = [axis.count(radius) for axis in self._axes]
+        if max(sizes) > _COUNTED:
+            return sizes[0] * sizes[1]
+        expedited, regular = (axis.net(radius)[:, 0] for axis in self._axes)
+        return int((regular.size - self._first(expedited, regular)).sum())
+
+    @staticmethod
+    def _first(expedited: Array, regular: Array) -> Indices:
+        """For each z_e the place of the lowest z_r to take with it."""
+        place = np.searchsorted(regular, expedited)
+        present = regular[np.minimum(place, regular.size - 1)] == expedited
+        return np.asarray(np.maximum(np.where(present, place, place - 1), 0))
+
+    def _distinct(self, expedited: Array, regular: Array) -> Array:
+        first = self._first(expedited, regular)
+        if expedited.size * regular.size <= MOST_POINTS:
+            fast, slow = np.meshgrid(expedited, regular, indexing="ij")
+            taken = np.arange(regular.size)[None, :] >= first[:, None]
+            return np.column_stack([fast[taken], slow[taken]])
+        return np.vstack(
+            [
+                np.column_stack([np.full(regular.size - i, level), regular[i:]])
+                for level, i in zip(expedited, first, strict=True)
+            ]
+        )
+
+
+@dataclass(frozen=True)
+class DualConstants(Constants):
+    """With T_h(δ) of the proof (label ``dip_th_bound``)."""
+
+    zero_demand: float | None = None
+    regular_lead_time: int = 1
+
+    def data_needed(self, delta: float) -> int:
+        """T_h(δ): sqrt(T) >= (2 sqrt(2 log(2/δ)) + 2) / ((1-γ)² γ^L_r); 1 where γ is unknown."""
+        if self.zero_demand is None or not 0 < self.zero_demand < 1:
+            return 1
+        rest = (1 - self.zero_demand) ** 2 * self.zero_demand**self.regular_lead_time
+        return math.ceil(((2 * math.sqrt(2 * math.log(2 / delta)) + 2) / rest) ** 2)
+
+
+class DualSourcing(Model, Problem):
+    """What the manager of a lost-sales system with two suppliers knows.
+
+    Parameters
+    ----------
+    regular_lead_time, expedited_lead_time : int. Periods between order and arrival [L_r > L_e].
+    holding_cost, lost_sales_cost : float. Per unit left over, and of demand not met [h, p].
+    regular_cost, expedited_cost : float. Per unit ordered [c_r, c_e].
+    expedited_levels, regular_levels : Levels. The z_e and z_r that may be played [Θ].
+    order : str. ``"regular-level"``: by z_r, in distribution. ``"sample-path"``: by z_e and
+        z_r - z_e, step by step; for L_r - L_e = 1 alone.
+    estimator : str, optional. ``"product-limit"`` (default), ``"level"`` or ``"hitting"``;
+        ``"replay"`` for the sample-path order.
+    zero_demand : float, optional. Probability of a period without demand [γ]. The rules
+        ``theorem`` and ``published`` need it, ``paired`` does not.
+
+    Examples
+    --------
+    >>> shop = DualSourcing(
+    ...     regular_lead_time=2, expedited_lead_time=0, holding_cost=1, lost_sales_cost=10,
+    ...     regular_cost=0, expedited_cost=0.5, zero_demand=0.5,
+    ...     expedited_levels={"low": 0, "high": 6}, regular_levels={"low": 0, "high": 6})
+    >>> shop.constants.alpha, shop.constants.data_needed(0.05)
+    (0.0625, 14116)
+    """
+
+    kind: ClassVar[str] = "dual-sourcing"
+    columns: ClassVar[tuple[str, ...]] = ("stock", "sales")
+
+    regular_lead_time: Count
+    expedited_lead_time: Count
+    holding_cost: NonNegative
+    lost_sales_cost: NonNegative
+    regular_cost: NonNegative = 0.0
+    expedited_cost: NonNegative = 0.0
+    expedited_levels: Levels
+    regular_levels: Levels
+    order_by: Literal["regular-level", "sample-path"] = "regular-level"
+    estimator: Estimator | None = None
+    zero_demand: Probability | None = None
+
+    _as_levels = field_validator("expedited_levels", "regular_levels", mode="before")(as_levels)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.expedited_lead_time >= self.regular_lead_time:
+            raise ValueError(
+                f"The expedited lead time must be shorter than the regular one, but "
+                f"{self.expedited_lead_time} >= {self.regular_lead_time}."
+            )
+        if self.regular_lead_time > MOST_LEAD_TIME:
+            raise ValueError(
+                f"regular_lead_time must be at most {MOST_LEAD_TIME} periods, "
+                f"not {self.regular_lead_time}."
+            )
+        if self.holding_cost + self.lost_sales_cost == 0:
+            raise ValueError("Holding and lost sales cost 0: give one of them a cost above 0.")
+        if self.bound == 0:
+            raise ValueError("Both highest levels are 0.0: nothing could be sold.")
+        gap = self.regular_lead_time - self.expedited_lead_time
+        if self.order_by == "sample-path" and gap != 1:
+            raise ValueError(
+                f"The sample-path order needs lead times that differ by 1, not by {gap}."
+            )
+        if (self.estimator == "replay") != (self.order_by == "sample-path") and self.estimator:
+            raise ValueError(
+                f"Estimator {self.estimator!r} does not go with order_by = {self.order_by!r}: "
+                "'replay' and 'sample-path' belong together."
+            )
+        return self
+
+    @classmethod
+    def read(
+        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
+    ) -> tuple[Self, Demand]:
+        """Problem and demand from the tables of a problem file."""
+        return cls(**content["problem"]), demand_from(content["demand"], directory)
+
+    @classmethod
+    def example(cls) -> tuple[Self, Demand]:
+        """The paper's small setting with exponential demand."""
+        levels = Levels(low=0, high=6)
+        shop = cls(
+            regular_lead_time=1, expedited_lead_time=0, holding_cost=1, lost_sales_cost=10,
+            expedited_cost=0.5, expedited_levels=levels, regular_levels=levels, zero_demand=0.3,
+        )  # fmt: skip
+        return shop, Exponential(mean=1, maximum=3, zero_probability=0.3)
+
+    @property
+    def claim(self) -> Claim:
+        """In distribution by z_r; on every path by z_e and z_r - z_e."""
+        return "sample-path" if self.order_by == "sample-path" else "distributional"
+
+    @property
+    def policy_class(self) -> DualIndex:
+        """All pairs of levels, redundant ones left out."""
+        return DualIndex(self.expedited_levels, self.regular_levels)
+
+    @property
+    def bound(self) -> float:
+        """The highest level of either kind [U]."""
+        return max(self.expedited_levels.high, self.regular_levels.high)
+
+    @property
+    def lead_times(self) -> tuple[int, int]:
+        """(L_r, L_e), as the kernels take them."""
+        return self.regular_lead_time, self.expedited_lead_time
+
+    @property
+    def unit_costs(self) -> tuple[float, float, float, float]:
+        """(h, p, c_r, c_e), as the kernels take them."""
+        return self.holding_cost, self.lost_sales_cost, self.regular_cost, self.expedited_cost
+
+    @property
+    def constants(self) -> DualConstants:
+        """α = (1-γ)/2 γ^L_r, H = 1/((1-γ) γ^L_r) times the range of costs, and L_Θ.
+
+        L_Θ is finite for γ > c_γ(L_r) alone (label ``dip_lem1``). Without γ none of them is
+        known. What a policy does differently in one period is bounded by all unit costs
+        together; that this bounds L_Θ as well is seen in simulations, not proved.
+        """
+        gamma, bound = self.zero_demand, self.bound
+        low = -self.lost_sales_cost * bound
+        high = (self.holding_cost + max(self.regular_cost, self.expedited_cost)) * bound
+        known = gamma is not None and 0 < gamma < 1
+        runs = (1 - gamma) * gamma**self.regular_lead_time if known and gamma is not None else 0.0
+        every = sum(self.unit_costs)
+        return DualConstants(
+            span=(high - low) / runs if runs > 0 else math.inf,
+            lipschitz=(
+                lipschitz(gamma, self.regular_lead_time, every)
+                if known and gamma is not None
+                else math.inf
+            ),
+            bound=bound,
+            dimension=2,
+            cost_low=low,
+            cost_high=high,
+            alpha=1.0 if self.order_by == "sample-path" else runs / 2,
+            settling=self.regular_lead_time,
+            sensitivity=every,
+            published_alpha=None
+            if not known or gamma is None
+            else (gamma**self.regular_lead_time / 2),
+            zero_demand=gamma,
+            regular_lead_time=self.regular_lead_time,
+        )
+
+    @property
+    def restart_policy(self) -> Policy:
+        """Levels of 0 order nothing until the system is empty."""
+        return (0.0, 0.0)
+
+    def order(self, policies: Array) -> InformationOrder:
+        """By z_r, or by z_e and z_r - z_e; a redundant policy counts as (z_e, z_e)."""
+        points = as_policies(policies)
+        top = points.max(axis=1)
+        if self.order_by == "regular-level":
+            return InformationOrder.from_key(top)
+        return InformationOrder.from_key(np.column_stack([points[:, 0], top - points[:, 0]]))
+
+    def evaluator(
+        self, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> DualEvaluator:
+        """The estimator that was chosen."""
+        default = "replay" if self.order_by == "sample-path" else "product-limit"
+        kind = _ESTIMATORS[self.estimator or default]
+        return kind(self, as_policies(policies), threads, precision)
+
+    def path_evaluator(self, policies: Array) -> DualEvaluator:
+        """Replay along the sales, whatever order is claimed."""
+        return ReplayEstimator(self, as_policies(policies), 1, "float64")
+
+    def simulator(self, truth: Demand, seed: int = 0) -> DualSourcingSimulator:
+        """The true system: this problem under that demand."""
+        return DualSourcingSimulator(self, truth, seed)
+
+    def describe(self) -> dict[str, object]:
+        """The ``[problem]`` table of a problem file."""
+        return {"kind": self.kind, **self.model_dump(exclude_none=True)}
+
+    def check(self, trajectory: Trajectory) -> None:
+        """Refuse negative values and sales above the stock that was there."""
+        super().check(trajectory)
+        check_sales(trajectory["stock"], trajectory["sales"])
+
+
+class DualSourcingSimulator(Simulator):
+    """The true system: it knows the demand law and the demand that was lost."""
+
+    def __init__(self, problem: DualSourcing, demand: Demand, seed: int = 0) -> None:
+        self.problem: DualSourcing = problem
+        self.demand = demand
+        self._stream: DemandStream = demand.stream(seed_for("demand", seed))
+        self._on_hand = 0.0
+        self._regular = np.zeros(problem.regular_lead_time)
+        self._expedited = np.zeros(problem.expedited_lead_time)
+
+    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+        """Play (z_e, z_r) from the present state on; stop early once all is empty, if asked."""
+        before = self._stream.state_dict() if until_start else None
+        demand = self._stream.draw(steps)
+        played, self._on_hand, columns = kernels.roll_out(
+            policy, demand, self._on_hand, self._regular, self._expedited, until_start
+        )
+        if before is not None and played < steps:
+            # Demand that was drawn but not met belongs to the steps to come.
+            self._stream.load_state_dict(before)
+            self._stream.draw(played)
+        stock, sales, fast, slow = columns
+        holding, price, regular, expedited = self.problem.unit_costs
+        lost = demand[:played] - sales
+        costs = holding * (stock - sales) + price * lost + regular * slow + expedited * fast
+        return Rollout(Trajectory(policy, stock=stock, sales=sales), costs)
+
+    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
+        """Batch sums of the true cost of policies on one path of demand, from an empty system."""
+        problem = self.problem
+        points = as_policies(policies)
+        size = -(-steps // batches)
+        state = kernels.start_state(points, problem.lead_times)
+        stream = self.demand.stream(seed_for("evaluation", seed))
+        sums = np.zeros((batches, len(points)))
+        clock = 0
+        for row in range(batches):
+            remaining = size
+            while remaining:
+                demand = stream.draw(min(remaining, _PATH))
+                ends = np.array([demand.size], dtype=np.intp)
+                sums[row] += kernels.replay(
+                    demand, ends, points, state, clock, problem.lead_times, problem.unit_costs
+                )[0]
+                sums[row] += problem.lost_sales_cost * demand.sum()
+                clock += demand.size
+                remaining -= demand.size
+        return Estimates(sums, np.full(batches, float(size)))
+
+    def restart_time(self, seed: int = 0) -> float:
+        """Bound on the expected time back to the empty system: L_r + U E(τ) [D_Θ]."""
+        problem = self.problem
+        return problem.regular_lead_time + problem.bound * time_to_sell(self.demand, seed)
+
+    def state_dict(self) -> State:
+        """Stock, pipelines and the demand stream."""
+        return {
+            "on_hand": self._on_hand,
+            "regular": self._regular.copy(),
+            "expedited": self._expedited.copy(),
+            "stream": self._stream.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._on_hand = float(state["on_hand"])
+        self._regular = np.array(state["regular"])
+        self._expedited = np.array(state["expedited"])
+        self._stream.load_state_dict(state["stream"])

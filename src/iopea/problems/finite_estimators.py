@@ -1,0 +1,302 @@
+"""How the policies of a finite problem are judged: by costs of their own, or by a counted model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from iopea.kernels import finite as kernels
+from iopea.problems.base import Evaluator, PlugInEvaluator
+from iopea.problems.batches import FIRST_BATCH, Batches
+from iopea.types import Array, Estimates, Indices, Mask, Policy, State, Trajectory
+
+if TYPE_CHECKING:
+    from iopea.problems.finite import FiniteMDP
+
+#: At this many batches of a group, neighbours are joined.
+MOST_BATCHES = 128
+#: Batches of counts that enter estimates: of all sources together, and of each at the least.
+MOST_ROWS, FEWEST_ROWS = 256, 8
+#: No batch was filled.
+_NONE = np.empty((0, 0))
+
+
+class GroupedBatches:
+    """Costs of groups of policies, each group judged by steps of its own.
+
+    Where the batches of a group are cut depends on the number of its steps alone. Row b holds the
+    b-th batch of every group, so that rows are few, whatever the number of groups; batches of
+    different groups are independent, and any may share a row.
+
+    Parameters
+    ----------
+    groups : array (n,). The group of each policy.
+    count : int. How many groups there are: 0, 1, and so on.
+    """
+
+    def __init__(self, groups: Indices, count: int) -> None:
+        self._groups: Indices = np.array(groups, dtype=np.intp)
+        self._count = count
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all that was counted."""
+        self._finished = np.zeros(self._count, dtype=np.intp)
+        self._filled = np.zeros(self._count, dtype=np.intp)
+        self._size = np.full(self._count, FIRST_BATCH, dtype=np.intp)
+        self._sums = np.zeros((1, self._groups.size))
+
+    def add(self, group: int, costs: Array) -> None:
+        """Count steps of a group: an array (steps, members), or (steps, 1) if all cost the same."""
+        members = np.flatnonzero(self._groups == group)
+        while len(costs):
+            room, row = self._size[group] - self._filled[group], self._finished[group]
+            part, costs = costs[:room], costs[room:]
+            # Added one by one, so that the bits don't depend on how steps were delivered.
+            steps = np.empty((len(part) + 1, members.size))
+            steps[0], steps[1:] = self._sums[row, members], part
+            self._sums[row, members] = np.add.accumulate(steps)[-1]
+            self._filled[group] += len(part)
+            if self._filled[group] == self._size[group]:
+                self._next_batch(group, members)
+
+    def _next_batch(self, group: int, members: Indices) -> None:
+        self._filled[group] = 0
+        self._finished[group] += 1
+        if self._finished[group] == MOST_BATCHES:
+            joined = self._sums[0:MOST_BATCHES:2, members] + self._sums[1:MOST_BATCHES:2, members]
+            self._sums[:, members] = 0.0
+            self._sums[: len(joined), members] = joined
+            self._finished[group] //= 2
+            self._size[group] *= 2
+        elif self._finished[group] == len(self._sums):
+            self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
+
+    def estimates(self, steps: int = 1) -> Estimates:
+        """Sums and sizes by batch, the ones in progress included, each step counted as so many."""
+        rows = int((self._finished + (self._filled > 0)).max(initial=0))
+        row = np.arange(rows)[:, None]
+        sizes = np.where(row < self._finished, self._size, 0)
+        sizes = steps * np.where(row == self._finished, self._filled, sizes).astype(np.float64)
+        sums = steps * self._sums[:rows]
+        return Estimates(sums, sizes[:, 0] if self._count == 1 else sizes[:, self._groups])
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies."""
+        self._groups = self._groups[mask]
+        self._sums = np.compress(mask, self._sums, axis=1)
+
+    def state_dict(self) -> State:
+        """The counts and arrays."""
+        return {
+            "groups": self._groups.copy(),
+            "finished": self._finished.copy(),
+            "filled": self._filled.copy(),
+            "size": self._size.copy(),
+            "sums": self._sums.copy(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._groups = np.array(state["groups"], dtype=np.intp)
+        self._finished = np.array(state["finished"], dtype=np.intp)
+        self._filled = np.array(state["filled"], dtype=np.intp)
+        self._size = np.array(state["size"], dtype=np.intp)
+        self._sums = np.array(state["sums"])
+
+
+class Outcomes(NamedTuple):
+    """What was seen in each step: the outcomes of K actions, of which one was taken.
+
+    Attributes
+    ----------
+    states, taken : arrays (steps,). The state, and which of the K outcomes really happened.
+    actions, costs, following : arrays (steps, K). The actions, their costs and next states.
+    """
+
+    states: Indices
+    taken: Indices
+    actions: Indices
+    costs: Array
+    following: Indices
+
+    def last(self, state: int) -> int:
+        """The state after the last step, or ``state`` if there was no step."""
+        return int(self.following[-1, self.taken[-1]]) if self.states.size else state
+
+
+class OwnCosts(Evaluator):
+    """Each policy is judged by the costs that were seen while it was played, and by no others."""
+
+    def __init__(self, problem: FiniteMDP, policies: Array) -> None:
+        self._problem = problem
+        self._columns = {row: number for number, row in enumerate(map(tuple, policies.tolist()))}
+        self._batches = GroupedBatches(np.arange(len(policies)), len(policies))
+        self._state = 0
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed steps, each of which counts."""
+        seen = self._problem.outcomes(trajectory)
+        self._state = seen.last(self._state)
+        column = self._columns.get(trajectory.policy)
+        if evaluate and column is not None:
+            self._batches.add(column, seen.costs[np.arange(len(trajectory)), seen.taken][:, None])
+        return len(trajectory) if evaluate else 0
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the system is in state 0."""
+        return self._state == 0
+
+    def estimates(self) -> Estimates:
+        """Costs by batch; each policy has batches of its own."""
+        return self._batches.estimates()
+
+    def forget(self) -> None:
+        """Start counting anew."""
+        self._batches.clear()
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies."""
+        self._batches.keep(mask)
+
+    def state_dict(self) -> State:
+        """The present state and the batches."""
+        return {"state": self._state, "batches": self._batches.state_dict()}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._state = int(state["state"])
+        self._batches.load_state_dict(state["batches"])
+
+
+class CountedModel(PlugInEvaluator):
+    """Costs and transitions are counted, and policies are solved under the counted model.
+
+    For each source of data there are batches of counts. A source is a policy that was played;
+    under full feedback there is one source. A policy is judged by the sources that inform it.
+    """
+
+    def __init__(self, problem: FiniteMDP, policies: Array) -> None:
+        self._problem = problem
+        self._policies = np.array(policies, dtype=np.float64)
+        self._sources: dict[int, Batches] = {}
+        self._state = 0
+
+    @property
+    def _moves(self) -> int:
+        """How many cells the counts of moves (S, A, S) have; those of costs (S, A) follow."""
+        return self._problem.states * self._problem.actions * self._problem.states
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed steps, each of which counts."""
+        seen = self._problem.outcomes(trajectory)
+        self._state = seen.last(self._state)
+        if not evaluate or not len(trajectory):
+            return 0
+        pairs = seen.states[:, None] * self._problem.actions + seen.actions
+        cells = np.hstack([pairs * self._problem.states + seen.following, self._moves + pairs])
+        amounts = np.hstack([np.ones(seen.costs.shape), seen.costs])
+        source = self._problem.source(trajectory.policy)
+        if source not in self._sources:
+            width = self._moves + self._problem.states * self._problem.actions
+            self._sources[source] = Batches(width)
+        _count(self._sources[source], cells, amounts)
+        return len(trajectory)
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the system is in state 0."""
+        return self._state == 0
+
+    def estimates(self) -> Estimates:
+        """Linearised costs by batch, those in progress included."""
+        return self.estimates_of(self._policies)
+
+    def optimum(self) -> Policy | None:
+        """The best of the remaining policies by estimate."""
+        means = self.estimates().mean
+        if not np.isfinite(means).any():
+            return None
+        return tuple(map(float, self._policies[np.nanargmin(means)]))
+
+    def estimates_of(self, policies: Array) -> Estimates:
+        """Linearised costs of any policies of the class, an array (n, S)."""
+        if not self._sources:
+            return Estimates(np.empty((0, len(policies))), np.empty(0))
+        actions: Indices = np.rint(policies).astype(np.intp)
+        moves, costs, sizes, source = self._seen()
+        sums, told = np.zeros((2, len(sizes), len(actions)))
+        # Policies that are judged by the same data share a model.
+        informed = self._problem.informed(list(self._sources), policies)
+        patterns, pattern = np.unique(informed, axis=1, return_inverse=True)
+        for number, judging in enumerate(patterns.T):
+            rows, columns = np.flatnonzero(judging[source]), np.flatnonzero(pattern == number)
+            data, some = (moves[rows], costs[rows]), actions[columns]
+            model = kernels.solve_policies(some, *(each.sum(axis=0) for each in data))
+            cells = np.ix_(rows, columns)
+            sums[cells] = kernels.linearised_sums(some, *data, sizes[rows], model)
+            told[cells] = sizes[rows, None] * model.known
+        if len(self._sources) > 1 or not told.all():
+            return Estimates(sums, told)
+        unknowns = np.count_nonzero(moves.any(axis=0)) + np.count_nonzero(moves.any(axis=(0, 3)))
+        return Estimates(sums, sizes, rank=int(unknowns))
+
+    def _seen(self) -> tuple[Array, Array, Array, Indices]:
+        """Moves (rows, S, A, S), costs (rows, S, A), steps and source of each batch."""
+        states, actions = self._problem.states, self._problem.actions
+        counts, sizes = [], []
+        most = max(FEWEST_ROWS, MOST_ROWS // len(self._sources))
+        for batches in self._sources.values():
+            rows, steps = batches.costs, np.full(len(batches.costs), float(batches.size))
+            if batches.filled:
+                rows, steps = np.vstack([rows, batches.running]), np.append(steps, batches.filled)
+            first = np.arange(0, len(rows), -(-len(rows) // most))
+            counts.append(np.add.reduceat(rows, first))
+            sizes.append(np.add.reduceat(steps, first))
+        source = np.repeat(np.arange(len(self._sources)), [len(each) for each in sizes])
+        moves, costs = np.split(np.concatenate(counts), [self._moves], axis=1)
+        return (
+            moves.reshape(-1, states, actions, states),
+            costs.reshape(-1, states, actions),
+            np.concatenate(sizes),
+            source,
+        )
+
+    def forget(self) -> None:
+        """Start counting anew."""
+        self._sources = {}
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies; the data stays."""
+        self._policies = self._policies[mask]
+
+    def state_dict(self) -> State:
+        """The present state, the policies and the counts."""
+        return {
+            "state": self._state,
+            "policies": self._policies.copy(),
+            "sources": {str(name): each.state_dict() for name, each in self._sources.items()},
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._state, self._policies = int(state["state"]), np.array(state["policies"])
+        self._sources = {}
+        for name, saved in state["sources"].items():
+            batches = self._sources[int(name)] = Batches(0)
+            batches.load_state_dict(saved)
+
+
+def _count(batches: Batches, cells: Indices, amounts: Array) -> None:
+    """Add steps, an array (steps, cells) each, to the batches."""
+    while len(cells):
+        room = batches.size - batches.filled
+        # One by one and in order, so that the bits don't depend on how steps were delivered.
+        np.add.at(batches.running, cells[:room], amounts[:room])
+        full = len(cells) >= room
+        batches.add(min(room, len(cells)), batches.running[None].copy() if full else _NONE)
+        if full:
+            batches.running[:] = 0.0
+        cells, amounts = cells[room:], amounts[room:]

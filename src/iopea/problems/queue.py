@@ -1,0 +1,570 @@
+"""The M/M/1/L queue whose jobs have deadlines, under control of the service rate.
+
+Jobs enter a buffer of size L at rate λ_s while there are s of them; one that finds it full is
+lost. Each waits until it is served or its deadline, exponential with rate μ, has passed; then it
+leaves, at a penalty C. In state s a policy serves at rate θ_s, which takes power w(θ_s) per unit
+of time. Everything is reckoned in steps of the uniformised chain, U per unit of time.
+
+Only the scale λ of the arrivals and the deadline rate μ are unknown, and every policy's records
+tell them: all policies inform each other (label ``queuing_dtv``). From estimates of the two, the
+cost of any policy follows by the birth-death law, and the best one by policy iteration, so that
+no list of policies is needed.
+
+Errors. The cost of policy θ moves with the two estimates along its derivatives, which are exact.
+What batch b contributes to the error is N (∂g/∂λ (a_b - λ A_b)/ΣA + ∂g/∂μ (m_b - μ E_b)/ΣE), where
+a_b and m_b are the arrivals and misses of the batch, A_b and E_b the time during which they could
+happen (for misses, times the jobs). Batch sums made of this have two dimensions, whatever the
+number of policies, and paired differences work on them as on any others.
+
+Rare events. No error can be told from a handful of events, least of all from none: a few misses
+that happen not to have come look like a queue without deadlines. So long as fewer than
+:data:`FEWEST_EVENTS` of either kind were seen, everything counts as one batch. Policies then have
+estimates, by which one can play, but nothing is eliminated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from iopea.errors import InputError, unknown
+from iopea.kernels import queue as kernels
+from iopea.model import Count, Model, NonNegative, Positive, check_nonnegative
+from iopea.order import InformationOrder
+from iopea.policies import Box
+from iopea.problems.base import Constants, PlugInEvaluator, Problem, Simulator, as_policies
+from iopea.problems.batches import Batches
+from iopea.seeds import seed_for
+from iopea.types import (
+    Array,
+    Claim,
+    Estimates,
+    Mask,
+    Policy,
+    Precision,
+    Rollout,
+    State,
+    Trajectory,
+    show_policy,
+)
+
+#: Fewer events than this tell no error: their number is too far from Gaussian.
+FEWEST_EVENTS = 8
+#: Estimated rates are at least this share of their bounds, so that no state is for ever.
+LEAST_SHARE = 1e-9
+#: Standard errors of the rates at which the bend of the costs is measured.
+REACH = 4.0
+#: Directions in which it is.
+_AROUND = np.array([[np.cos(turn), np.sin(turn)] for turn in np.arange(8) * np.pi / 4])
+#: Unknown numbers from which all costs follow.
+RANK = 2
+#: Numbers in all policies that differ from the best one in a single rate, at the most.
+MOST_CHANGES = 2**25
+#: Share of the uniformisation constant that counts as rounding.
+_ROUNDING = 1e-12
+
+AtLeastOne = Annotated[Count, Field(ge=1)]
+
+
+class QueueRates(Model):
+    """What the manager doesn't know: the two rates; and how the simulator keeps time.
+
+    Parameters
+    ----------
+    arrival_rate : float. Largest arrival rate of any state [λ].
+    deadline_rate : float. Rate at which the deadline of a job passes [μ].
+    clock : str. ``"uniformized"``: a step is one transition of the uniformised chain.
+        ``"continuous"``: a step lasts until the next event.
+    """
+
+    arrival_rate: Positive
+    deadline_rate: Positive
+    clock: Literal["uniformized", "continuous"] = "uniformized"
+
+    def table(self) -> dict[str, object]:
+        """Its part of the ``[problem]`` table of a problem file.
+
+        >>> QueueRates(arrival_rate=6, deadline_rate=3).table()
+        {'arrival_rate': 6.0, 'deadline_rate': 3.0}
+        """
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+
+class ServiceRateQueue(Model, Problem):
+    """What the manager of a queue knows.
+
+    Parameters
+    ----------
+    buffer : int. The most jobs in the system [L].
+    max_rate : int. Largest service rate; the rates are 0, 1, ... up to it [A_max].
+    arrival_rate_bound, deadline_rate_bound : float. What the unknown rates can't
+        exceed [λ_max, μ_max].
+    miss_penalty : float. Cost of a job whose deadline passes [C].
+    arrivals : str or list. How the arrival rate depends on the jobs s in the system:
+        ``"decaying"`` is λ (1 - s/L), ``"fixed"`` is λ below L. Of a list of L + 1 rates by
+        state only the profile is used, and kept: each as a share of the largest. A job that
+        finds L others is lost, whatever the last entry.
+    power : str or list. Cost per unit of time of each service rate [w]: ``"square"``, or a list
+        of A_max + 1 costs of any shape.
+    uniformization : float, optional. Steps per unit of time [U]; λ_max + L μ_max + A_max if not
+        given.
+    estimator : str. ``"likelihood"`` uses every arrival and miss; ``"boundary"``, as in the
+        paper, the stays in the states 0 and L alone.
+
+    Examples
+    --------
+    >>> queue = ServiceRateQueue(buffer=2, max_rate=3, arrival_rate_bound=10,
+    ...                          deadline_rate_bound=10, miss_penalty=100)
+    >>> queue.uniform_rate, queue.policy_class.count(1.0)
+    (33.0, 64)
+    """
+
+    kind: ClassVar[str] = "queue"
+    columns: ClassVar[tuple[str, ...]] = ("state", "time", "arrivals", "services", "misses")
+    tables: ClassVar[tuple[str, ...]] = ()
+    plug_in: ClassVar[bool] = True
+
+    buffer: AtLeastOne
+    max_rate: AtLeastOne
+    arrival_rate_bound: Positive
+    deadline_rate_bound: Positive
+    miss_penalty: NonNegative
+    arrivals: Literal["decaying", "fixed"] | tuple[float, ...] = "decaying"
+    power: Literal["square"] | tuple[float, ...] = "square"
+    uniformization: Positive | None = None
+    estimator: Literal["likelihood", "boundary"] = "likelihood"
+
+    @field_validator("arrivals", mode="before")
+    @classmethod
+    def _profile(cls, value: Any, info: ValidationInfo) -> Any:
+        rates = _word_or_numbers(value, "arrivals", ("decaying", "fixed"), "buffer", info)
+        if isinstance(rates, str):
+            return rates
+        if rates[0] == 0:
+            raise ValueError("must have a rate above 0 in the empty queue, not 0.")
+        largest = max(rates[:-1])
+        return (*(rate / largest for rate in rates[:-1]), 0.0)
+
+    @field_validator("power", mode="before")
+    @classmethod
+    def _power(cls, value: Any, info: ValidationInfo) -> Any:
+        return _word_or_numbers(value, "power", ("square",), "max_rate", info)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        changes = (self.buffer + 1) ** 2 * self.max_rate
+        if changes > MOST_CHANGES:
+            raise ValueError(
+                f"A buffer of {self.buffer} with rates up to {self.max_rate} makes "
+                f"(L + 1)² A_max = {changes}: it can be at most {MOST_CHANGES}."
+            )
+        if self.miss_penalty + self.power_costs.max() == 0:
+            raise ValueError("All costs are 0, so every policy is best: give one that is not.")
+        entering = self.arrival_rate_bound * self.profile
+        leaving = self.deadline_rate_bound * np.arange(self.buffer + 1) + self.max_rate
+        least = float((entering + leaving).max())
+        if self.uniform_rate < least * (1 - _ROUNDING):
+            raise ValueError(
+                f"uniformization is {self.uniform_rate:.10g}, but must be at least {least:.10g}, "
+                "the largest total rate at which a state can be left."
+            )
+        return self
+
+    @classmethod
+    def read(
+        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
+    ) -> tuple[Self, QueueRates]:
+        """Problem and rates from the ``[problem]`` table, which holds both.
+
+        A list of arrivals gives the arrival rate as well, which then needs no entry of its own;
+        if its largest value is 1, it may stand for a profile, to be scaled by that entry.
+        """
+        table = dict(content["problem"])
+        known = {*cls.model_fields, *QueueRates.model_fields}
+        for key in table:
+            if key not in known:
+                raise unknown("key in [problem]", key, known)
+        rates = {key: table.pop(key) for key in QueueRates.model_fields if key in table}
+        problem = cls(**table)
+        if not isinstance(problem.arrivals, str):
+            largest = float(max(table["arrivals"][:-1]))
+            given = rates.setdefault("arrival_rate", largest)
+            if given != largest != 1:
+                raise InputError(
+                    f"arrival_rate is {given!r}, but the largest of the arrivals is {largest}: "
+                    "leave it out, or give the same."
+                )
+        truth = QueueRates(**rates)
+        problem._refuse_above_bounds(truth)
+        return problem, truth
+
+    @classmethod
+    def example(cls) -> tuple[Self, QueueRates]:
+        """The setting of the paper."""
+        queue = cls(
+            buffer=2, max_rate=3, arrival_rate_bound=10, deadline_rate_bound=10, miss_penalty=100
+        )
+        return queue, QueueRates(arrival_rate=6, deadline_rate=3)
+
+    @property
+    def claim(self) -> Claim:
+        """Any policy's records tell the rates, and these the costs, up to chance."""
+        return "distributional"
+
+    @property
+    def policy_class(self) -> Box:
+        """All maps from the jobs in the system to a service rate."""
+        axes = self.buffer + 1
+        labels = tuple(f"rate with {s} job{'' if s == 1 else 's'}" for s in range(axes))
+        return Box([0] * axes, [self.max_rate] * axes, step=1, labels=labels)
+
+    @property
+    def profile(self) -> Array:
+        """Arrival rate by state as a share of the largest; 0 in state L, where jobs are lost."""
+        if not isinstance(self.arrivals, str):
+            return np.array(self.arrivals)
+        decay = np.arange(self.buffer + 1) / self.buffer
+        return 1 - (decay if self.arrivals == "decaying" else np.floor(decay))
+
+    @property
+    def power_costs(self) -> Array:
+        """Cost per unit of time of the rates 0, ..., A_max."""
+        if self.power == "square":
+            return np.arange(self.max_rate + 1.0) ** 2
+        return np.array(self.power)
+
+    @property
+    def uniform_rate(self) -> float:
+        """Steps of the uniformised chain per unit of time [U]."""
+        if self.uniformization is not None:
+            return self.uniformization
+        return self.arrival_rate_bound + self.buffer * self.deadline_rate_bound + self.max_rate
+
+    @property
+    def constants(self) -> Constants:
+        """H of the order L log L, as in ``cor:queuing_regret``; its constant, 1, is not proved.
+
+        The class is finite, so L_Θ is 0; and events that stayed unseen need no guard of the
+        rule's, since they have one of the estimator's.
+        """
+        high = float(self.power_costs.max() / self.uniform_rate + self.miss_penalty)
+        return Constants(
+            span=self.buffer * max(math.log(self.buffer), 1.0) * high,
+            lipschitz=0.0,
+            bound=float(self.max_rate),
+            dimension=self.buffer + 1,
+            cost_low=0.0,
+            cost_high=high,
+            settling=self.buffer,
+            sensitivity=0.0,
+            published_alpha=1.0,
+            published_factor=1e4,
+        )
+
+    @property
+    def restart_policy(self) -> Policy:
+        """The largest rate in every state empties the queue."""
+        return (float(self.max_rate),) * (self.buffer + 1)
+
+    def order(self, policies: Array) -> InformationOrder:
+        """All policies inform each other."""
+        return InformationOrder.full_feedback(len(policies))
+
+    def evaluator(
+        self, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> QueueEstimator:
+        """Costs by the estimated rates: so little work that neither option matters."""
+        return QueueEstimator(self, as_policies(policies))
+
+    def simulator(self, truth: QueueRates, seed: int = 0) -> QueueSimulator:
+        """The true system: this queue with those rates."""
+        self._refuse_above_bounds(truth)
+        return QueueSimulator(self, truth, seed)
+
+    def describe(self) -> dict[str, object]:
+        """The ``[problem]`` table of a problem file, without the rates."""
+        return {"kind": self.kind, **self.model_dump(mode="json", exclude_none=True)}
+
+    def check(self, trajectory: Trajectory) -> None:
+        """Refuse states and events that a queue can't have."""
+        super().check(trajectory)
+        state, time, *flags = (trajectory[name] for name in self.columns)
+        arrivals, leaving = flags[0], flags[1] + flags[2]
+        inside = (state == np.floor(state)) & (state >= 0) & (state <= self.buffer)
+        open_to_arrivals = self.profile[np.where(inside, state, 0).astype(np.intp)] > 0
+        faults = [
+            (~inside, f"state is {{state}} at {{step}}: it must be whole, 0 to {self.buffer}."),
+            (time <= 0, "time is {time} at {step}: it must be above 0."),
+            *(
+                ((flag != 0) & (flag != 1), f"{name} is {{{name}}} at {{step}}: it must be 0 or 1.")
+                for name, flag in zip(self.columns[2:], flags, strict=True)
+            ),
+            (
+                arrivals + leaving > 1,
+                "There are {arrivals:g} arrivals, {services:g} services and {misses:g} misses at "
+                "{step}: it ends with one event at the most.",
+            ),
+            (
+                (state == 0) & (leaving > 0),
+                "There are {services:g} services and {misses:g} misses at {step}, but with 0 jobs "
+                "none can leave.",
+            ),
+            (
+                (arrivals > 0) & ~open_to_arrivals,
+                "There is an arrival at {step}, but with {state:g} jobs none can enter: one that "
+                "finds the queue full is lost, and is no event.",
+            ),
+        ]
+        for fault, sentence in faults:
+            if fault.any():
+                first = int(fault.argmax())
+                row = {name: float(trajectory[name][first]) for name in self.columns}
+                raise InputError(sentence.format(step=f"step {first}", **row))
+
+    def _chain(
+        self, arrival_rate: float, deadline_rate: float
+    ) -> tuple[Array, float, Array, float]:
+        """The birth-death chain with these rates, as the kernels take it."""
+        return arrival_rate * self.profile, deadline_rate, self.power_costs, self.miss_penalty
+
+    def _refuse_above_bounds(self, truth: QueueRates) -> None:
+        for name in ("arrival_rate", "deadline_rate"):
+            rate, bound = getattr(truth, name), getattr(self, f"{name}_bound")
+            if rate > bound:
+                raise InputError(f"{name} is {rate}, above {name}_bound, which is {bound}.")
+
+
+def _word_or_numbers(
+    value: Any, name: str, words: tuple[str, ...], last: str, info: ValidationInfo
+) -> str | tuple[float, ...]:
+    """One of the words, or a number for each of 0, ..., the value of the field ``last``."""
+    if isinstance(value, str):
+        if value not in words:
+            raise unknown(name, value, words)
+        return value
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise ValueError(f"must be one of {', '.join(words)} or a list, not {value!r}.")
+    expected = info.data.get(last, 1) + 1
+    if len(value) != expected:
+        raise ValueError(f"must have {expected} entries, {last} and one more, not {len(value)}.")
+    return tuple(check_nonnegative(f"Entry {i} of {name}", each) for i, each in enumerate(value))
+
+
+class QueueEstimator(PlugInEvaluator):
+    """Estimates the two rates, and from them the cost of any policy."""
+
+    def __init__(self, problem: ServiceRateQueue, policies: Array) -> None:
+        self._problem = problem
+        self._policies = policies.copy()
+        self._profile = problem.profile
+        self._jobs = 0
+        self._batches = Batches(kernels.STATISTICS)
+        self._optimum: Policy | None = None
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed steps; each of them tells of every policy."""
+        columns = [trajectory[name] for name in self._problem.columns]
+        for state, _, arrival, service, miss in zip(*(each[-1:] for each in columns), strict=True):
+            self._jobs = int(state + arrival - service - miss)
+        if not evaluate:
+            return 0
+        self._optimum = None
+        batches, first = self._batches, 0
+        while first < len(trajectory):
+            part = [each[first : first + batches.room] for each in columns]
+            filled = kernels.sum_up(
+                part, self._profile, trajectory.policy[-1], self._problem.estimator == "boundary",
+                batches.running, batches.filled, batches.size,
+            )  # fmt: skip
+            batches.add(len(part[0]), filled)
+            first += len(part[0])
+        return len(trajectory)
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the queue is empty."""
+        return self._jobs == 0
+
+    @property
+    def rates(self) -> tuple[float, float] | None:
+        """Estimated arrival and deadline rate [λ, μ], within their bounds; None if unknown."""
+        arrivals, at_risk, misses, jobs_at_risk, _ = self._statistics()[0].sum(axis=0)
+        if not (at_risk > 0 and jobs_at_risk > 0):
+            return None
+        return self._within(arrivals / at_risk, misses / jobs_at_risk)
+
+    def _within(self, arrival_rate: float, deadline_rate: float) -> tuple[float, float]:
+        """Rates cut to their bounds, and a little above 0."""
+        bounds = self._problem.arrival_rate_bound, self._problem.deadline_rate_bound
+        both = np.clip((arrival_rate, deadline_rate), np.multiply(LEAST_SHARE, bounds), bounds)
+        return float(both[0]), float(both[1])
+
+    def _statistics(self) -> tuple[Array, Array]:
+        """Sums over the steps of each batch, and the number of these."""
+        batches = self._batches
+        sizes = np.full(len(batches.costs), float(batches.size))
+        if not batches.filled:
+            return batches.costs, sizes
+        return np.vstack([batches.costs, batches.running]), np.append(sizes, batches.filled)
+
+    def estimates(self) -> Estimates:
+        """Linearised batch sums of the remaining policies."""
+        return self.estimates_of(self._policies)
+
+    def estimates_of(self, policies: Array) -> Estimates:
+        """Linearised batch sums of any policies; over all batches they add up to N g."""
+        rates = self.rates
+        if rates is None:
+            return Estimates(np.empty((0, len(policies))), np.empty(0), RANK)
+        costs, *slopes = kernels.slopes(policies, *self._problem._chain(*rates))
+        statistics, sizes = self._statistics()
+        totals, steps = statistics.sum(axis=0), sizes.sum()
+        scale = 1 / self._problem.uniform_rate
+        if min(totals[0], totals[4]) < FEWEST_EVENTS or len(sizes) <= len(_AROUND):
+            return Estimates(scale * steps * costs[None], np.array([steps]), RANK)
+        sums = sizes[:, None] * costs
+        for column, slope in zip((0, 2), slopes, strict=True):
+            events, at_risk = statistics[:, column], statistics[:, column + 1]
+            excess = events - totals[column] / totals[column + 1] * at_risk
+            sums += np.outer(excess, slope * (steps / totals[column + 1]))
+        sums += steps * _waves(len(sizes)) @ self._bends(policies, rates, totals, costs, slopes)
+        return Estimates(scale * sums, sizes, RANK)
+
+    def _bends(
+        self,
+        policies: Array,
+        rates: tuple[float, float],
+        totals: Array,
+        costs: Array,
+        slopes: list[Array],
+    ) -> Array:
+        """How far the costs lie from their tangents at the edge of what the rates may be."""
+        spread = REACH * np.array([totals[0] ** 0.5, totals[4] ** 0.5]) / np.abs(totals[[0, 2]])
+        bends = np.empty((len(_AROUND), len(policies)))
+        for bend, direction in zip(bends, _AROUND, strict=True):
+            there = self._within(*(rates * np.exp(np.minimum(spread, 50.0) * direction)))
+            bend[:] = kernels.average_costs(policies, *self._problem._chain(*there)) - costs
+            for rate, other, slope in zip(rates, there, slopes, strict=True):
+                bend -= slope * (other - rate)
+        return bends
+
+    def optimum(self) -> Policy | None:
+        """The best policy under the estimated rates."""
+        rates = self.rates
+        if self._optimum is None and rates is not None:
+            best, _ = kernels.best_rates(*self._problem._chain(*rates))
+            self._optimum = tuple(map(float, best))
+        return self._optimum
+
+    def forget(self) -> None:
+        """Start counting anew."""
+        self._batches.clear()
+        self._optimum = None
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies."""
+        self._policies = self._policies[mask]
+
+    def state_dict(self) -> State:
+        """Jobs in the system, policies and sums."""
+        return {
+            "jobs": self._jobs,
+            "policies": self._policies.copy(),
+            "batches": self._batches.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._jobs, self._policies = int(state["jobs"]), np.array(state["policies"])
+        self._batches.load_state_dict(state["batches"])
+        self._optimum = None
+
+
+def _waves(batches: int) -> Array:
+    """Directions of batch sums that add up to 0, each orthogonal to the others."""
+    angles = np.outer(np.arange(batches) + 0.5, np.arange(1, len(_AROUND) + 1)) * (np.pi / batches)
+    return np.cos(angles) * (math.sqrt(2 / batches) / REACH)
+
+
+class QueueSimulator(Simulator):
+    """The true queue: it knows the rates."""
+
+    def __init__(self, problem: ServiceRateQueue, truth: QueueRates, seed: int = 0) -> None:
+        self.problem: ServiceRateQueue = problem
+        self.truth = truth
+        self._chain = problem._chain(truth.arrival_rate, truth.deadline_rate)
+        self._bits = np.random.PCG64(seed_for("queue", seed))
+        self._jobs = 0
+
+    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+        """Serve at these rates from the present state on; stop once the queue is empty, if asked.
+
+        In continuous time a step costs w(θ_s) times its length, plus C for a miss; its length
+        counts U times, so that costs over elapsed time are those of the uniformised chain.
+        """
+        rates = self._rates(policy)
+        births, deadline_rate, power, penalty = self._chain
+        continuous = self.truth.clock == "continuous"
+        before = self._bits.state
+        draws = np.random.Generator(self._bits).random((steps, 2 if continuous else 1))
+        self._jobs, states, times, events = kernels.roll_out(
+            rates, draws, births, deadline_rate, self.problem.uniform_rate, self._jobs, until_start
+        )
+        if states.size < steps:
+            # What was drawn but not used belongs to the steps to come.
+            self._bits.state = before
+            self._bits.advance(states.size * draws.shape[1])
+        trajectory = Trajectory(
+            policy,
+            state=states,
+            time=times,
+            arrivals=events == kernels.ARRIVAL,
+            services=events == kernels.SERVICE,
+            misses=events == kernels.MISS,
+        )
+        costs = power[rates[states].astype(np.intp)] * times + penalty * trajectory["misses"]
+        elapsed = float(self.problem.uniform_rate * times.sum()) if continuous else None
+        return Rollout(trajectory, costs, elapsed)
+
+    def _rates(self, policy: Policy) -> Array:
+        """A policy as rates by state, if it is one."""
+        states, highest = self.problem.buffer + 1, self.problem.max_rate
+        rates = np.array(policy, dtype=np.float64)
+        if len(rates) != states:
+            raise InputError(f"Policy {show_policy(policy)} has {len(rates)} rates, not {states}.")
+        if not ((rates == np.floor(rates)) & (rates >= 0) & (rates <= highest)).all():
+            raise InputError(
+                f"Policy {show_policy(policy)} has a rate that is not whole, 0 to {highest}."
+            )
+        return rates
+
+    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
+        """True costs of policies per step, which are known exactly: all batches are alike."""
+        size = float(-(-steps // batches))
+        costs = kernels.average_costs(as_policies(policies), *self._chain)
+        per_batch = size * costs / self.problem.uniform_rate
+        return Estimates(np.tile(per_batch, (batches, 1)), np.full(batches, size))
+
+    def optimum(self) -> tuple[Policy, float]:
+        """The best policy and its cost per step, by policy iteration."""
+        best, cost = kernels.best_rates(*self._chain)
+        return tuple(map(float, best)), cost / self.problem.uniform_rate
+
+    def restart_time(self, seed: int = 0) -> float:
+        """Expected steps of the uniformised chain from the full to the empty queue [D_Θ]."""
+        births, deadline_rate = self._chain[:2]
+        deaths = self.problem.max_rate + deadline_rate * np.arange(births.size)
+        return self.problem.uniform_rate * kernels.time_to_empty(births, deaths)
+
+    def state_dict(self) -> State:
+        """Jobs in the system and the random numbers."""
+        return {"jobs": self._jobs, "bits": self._bits.state}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._jobs, self._bits.state = int(state["jobs"]), state["bits"]

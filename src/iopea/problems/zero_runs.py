@@ -1,0 +1,69 @@
+r"""Runs of periods without demand, on which the constants of dual sourcing rest.
+
+Let Y be the first time that L_r periods in a row had no demand, each with probability γ. Then
+(label ``lem_consecutive_zero``)
+
+    E[Y] = (1 - γ^L_r) / ((1-γ) γ^L_r),
+    E[z^Y] = (γz)^L_r (1 - γz) / (1 - z + (1-γ) γ^L_r z^(L_r+1)).
+
+Two policies whose levels differ by δ differ by at most W(t) δ in state after t periods, with
+W(1) = 1 and W(t) = 4 W(t-1) + 3, which is 2·4^(t-1) - 1. The paper's Lipschitz constant
+(label ``dip_lem1``) needs Σ P(Y = t) W(t) = E[4^Y]/2 - 1, which is finite if and only if
+(1-γ) γ^L_r 4^(L_r+1) < 3 for a γ that lies above the maximum of the left side.
+"""
+
+from __future__ import annotations
+
+import math
+
+from scipy.optimize import brentq
+
+from iopea.model import check_count, check_share
+
+#: The state of two policies may grow apart by this factor in a period.
+GROWTH = 4
+
+
+def expected_run_time(zero_probability: float, length: int) -> float:
+    """Expected periods until so many in a row had no demand [E Y_1].
+
+    >>> expected_run_time(0.5, 2)
+    6.0
+    """
+    gamma = check_share("zero_probability", zero_probability)
+    run = gamma ** check_count("length", length)
+    return (1 - run) / ((1 - gamma) * run)
+
+
+def c_gamma(regular_lead_time: int) -> float:
+    """The probability of no demand above which the Lipschitz constant is finite [c_γ].
+
+    The paper notes that 0.96 is enough for L_r = 2; by the exact law of the runs it is less.
+
+    >>> round(c_gamma(2), 4)
+    0.9478
+    """
+    length = check_count("regular_lead_time", regular_lead_time)
+    peak = length / (length + 1)  # where (1-γ) γ^L_r is largest
+    return float(brentq(lambda gamma: _excess(gamma, length), peak, 1.0, xtol=1e-14))
+
+
+def _excess(gamma: float, length: int) -> float:
+    """Positive where E[4^Y] is infinite, for γ above L_r/(L_r + 1)."""
+    return (1 - gamma) * gamma**length * GROWTH ** (length + 1) - (GROWTH - 1)
+
+
+def lipschitz(zero_probability: float, regular_lead_time: int, unit_costs: float) -> float:
+    """L_Θ = (h + p + c_r + c_e) Σ P(Y = t) W(t) / E[Y]; infinite unless γ > c_γ(L_r).
+
+    >>> lipschitz(0.3, 2, 11.5)
+    inf
+    >>> round(lipschitz(0.99, 2, 11.5), 2)
+    49.74
+    """
+    gamma = check_share("zero_probability", zero_probability)
+    if gamma <= c_gamma(regular_lead_time):
+        return math.inf
+    run = (gamma * GROWTH) ** regular_lead_time * (1 - gamma * GROWTH)
+    below = 1 - GROWTH + (1 - gamma) * gamma**regular_lead_time * GROWTH ** (regular_lead_time + 1)
+    return unit_costs * (run / below / 2 - 1) / expected_run_time(gamma, regular_lead_time)
