@@ -30,9 +30,10 @@ from iopea.learners.base import Learner
 from iopea.learners.iopea import IOPEA, Restart
 from iopea.model import check_count
 from iopea.plotting import check_target, draw_learning
+from iopea.problems import PROBLEMS
 from iopea.problems.base import Problem
 from iopea.run import BestInClass, best_in_class, relative_regret, run, run_all
-from iopea.testing import KernelSpeed, replay_speed
+from iopea.testing import KernelSpeed, dual_replay_speed, replay_speed
 from iopea.types import Array, Policy, RunResult, Truth, show_policy
 
 app = typer.Typer(
@@ -345,12 +346,14 @@ def _print_order(report: OrderReport) -> None:
 def warmup() -> None:
     """Compile everything ahead; compiled code is kept for later runs."""
     start = time.perf_counter()
-    problem, truth = default_problem()
-    for restart in get_args(Restart):
-        learner = IOPEA(problem, restart=restart)
-        run(learner, problem.simulator(truth), _WARMUP_STEPS)
-    best_in_class(problem.simulator(truth), steps=_WARMUP_STEPS)
+    for kind in PROBLEMS.values():
+        problem, truth = kind.example()
+        for restart in get_args(Restart):
+            learner = IOPEA(problem, restart=restart)
+            run(learner, problem.simulator(truth), _WARMUP_STEPS)
+        best_in_class(problem.simulator(truth), steps=_WARMUP_STEPS)
     replay_speed(2, "float32", policies=64, periods=200)
+    dual_replay_speed((2, 0), "float32", policies=64, periods=200)
     typer.echo(f"Compiled in {time.perf_counter() - start:.1f} s.")
 
 
@@ -358,22 +361,28 @@ def warmup() -> None:
 def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Measure the replay kernels beside their plain-Python twin, on one core, in this run."""
-    speeds = [
-        replay_speed(lead_time, precision)
-        for precision in ("float64", "float32")
-        for lead_time in (0, 2, 6)
+    """Measure the replay kernels beside their plain-Python twins, on one core, in this run."""
+    precisions = ("float64", "float32")
+    single = [replay_speed(lead, precision) for precision in precisions for lead in (0, 2, 6)]
+    dual = [
+        dual_replay_speed(leads, precision)
+        for precision in precisions
+        for leads in ((1, 0), (2, 0), (5, 0), (3, 1))
     ]
     if as_json:
-        rows = [{**vars(speed), "ratio": speed.ratio} for speed in speeds]
-        typer.echo(json.dumps({"version": iopea.__version__, "replay": rows}, indent=2))
+        rows = {
+            name: [{**vars(speed), "ratio": speed.ratio} for speed in speeds]
+            for name, speeds in (("replay", single), ("dual_replay", dual))
+        }
+        typer.echo(json.dumps({"version": iopea.__version__, **rows}, indent=2))
         return
-    _print_speeds(speeds)
+    _print_speeds("base-stock levels", "lead time", single)
+    _print_speeds("dual-index policies", "lead times", dual)
 
 
-def _print_speeds(speeds: list[KernelSpeed]) -> None:
-    table = Table(title="Replay of base-stock levels, policy-steps per second on one core")
-    for heading in ("lead time", "precision", "kernel", "plain Python", "ratio", "largest error"):
+def _print_speeds(what: str, lead_time: str, speeds: list[KernelSpeed]) -> None:
+    table = Table(title=f"Replay of {what}, policy-steps per second on one core")
+    for heading in (lead_time, "precision", "kernel", "plain Python", "ratio", "largest error"):
         table.add_column(heading, justify="right")
     for speed in speeds:
         table.add_row(

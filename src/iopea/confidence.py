@@ -248,7 +248,7 @@ def _need_alpha(rule: str, alpha: float) -> None:
 class Paired(Rule):
     """Studentised differences on common paths; no horizon needed.
 
-    Epoch k is tested at level δ_k = 5δ/((k+4)(k+5)); over all epochs these add
+    Epoch k is tested at level δ_k = 15δ/((k+14)(k+15)); over all epochs these add
     up to δ. Within a test the critical value c solves
 
         P(t_ν > c) + Σ_edges min{P(t_ν > c), a/(2π) (1 + c²/ν)^(-(ν-1)/2)} = δ_k
@@ -259,30 +259,31 @@ class Paired(Rule):
     inequality, for differences that are each divided by an error of their own.
     It holds for Gaussian batch sums. Neighbouring policies are almost the same
     random variable, so c is near the critical value of two comparisons, whatever
-    the size of the net. A net of two parameters is measured as a surface instead, by its
-    area and the length of its edge (:mod:`iopea.geometry`), if that gives less. Where all differences follow from r unknown numbers, as the
-    rates of a queue, Scheffé's value r ν/(ν+1-r) F_{r,ν+1-r} for c² holds as well, for
-    policies that were never listed too; the smaller of the two is taken.
+    the size of the net. A net of two parameters is also measured as a surface, by its
+    area and the length of its edge (:mod:`iopea.geometry`), which gives an expectation
+    where the inequality gives a bound. Where all differences follow from r unknown numbers,
+    as the rates of a queue, Scheffé's value r ν/(ν+1-r) F_{r,ν+1-r} for c² holds as well,
+    for policies that were never listed too. The least of these values is taken.
 
     A policy is dropped when it is worse than the best by c (1 + λ (2c² + 1)/(6c))
     standard errors, where λ >= 0 is the share of the skewness that makes a few
     missing events look like certainty (Hall's correction for studentised means,
-    on that side only); and by M |θ - θ'| log(1/δ_k)/N, where M |θ - θ'| is what two policies
-    may differ by in one step (L_Θ where one is proved): an event of probability
-    log(1/δ_k)/N may have stayed unseen for N steps, and then neither a standard
-    error nor a skewness shows it.
+    on that side only, less the standard error of a skewness); and by
+    M |θ - θ'| log(1/δ_k)/N, where M |θ - θ'| is what two policies may differ by in one
+    step (L_Θ where one is proved): an event of probability log(1/δ_k)/N may have stayed
+    unseen for N steps, and then neither a standard error nor a skewness shows it.
     """
 
     name = "paired"
     pooled = True
     #: Useful steps of the first epoch, and the factor by which every epoch multiplies the data.
     FIRST = 64
-    GROWTH = 1.5
+    GROWTH = 1.25
     #: The larger, the more evenly δ is spread over the epochs.
-    SPREAD = 5
+    SPREAD = 15
 
     def epoch_length(self, epoch: int) -> int:
-        """64 steps, then half as many as there were before."""
+        """64 steps, then a quarter of what there was before."""
         return self._data(epoch) - (self._data(epoch - 1) if epoch > 1 else 0)
 
     def _data(self, epoch: int) -> int:
@@ -290,7 +291,7 @@ class Paired(Rule):
         return int(self.FIRST * self.GROWTH ** (epoch - 1))
 
     def level(self, epoch: int) -> float:
-        """δ_k = mδ/((k+m-1)(k+m)) with m = 5, which sums to δ."""
+        """δ_k = mδ/((k+m-1)(k+m)) with m = 15, which sums to δ."""
         return (
             self.SPREAD * self.setting.delta / ((epoch + self.SPREAD - 1) * (epoch + self.SPREAD))
         )
@@ -304,13 +305,11 @@ class Paired(Rule):
         best = int(np.nanargmin(mean))
         freedom = 1 / _largest_share(estimates) - 1
         level = self.level(epoch)
-        error, lean, critical = _studentise(estimates, best, policies, freedom, level)
+        error, lean, _ = _studentise(estimates, best)
         # What must survive is the truly best policy, whose own differences may turn more
         # than those of the estimated one: both ends of the net are tried as well.
-        for reference in {0, mean.size - 1} - {best}:
-            if np.isfinite(mean[reference]):
-                _, _, other = _studentise(estimates, reference, policies, freedom, level)
-                critical = max(critical, other)
+        references = [i for i in {best, 0, mean.size - 1} if known[i]]
+        critical = max(_critical(estimates, i, policies, freedom, level) for i in references)
         if not self.setting.listed:
             critical = math.inf
         if estimates.rank is not None:
@@ -343,30 +342,45 @@ def _largest_share(estimates: Estimates) -> float:
     return float(((sizes**2).sum(axis=0)[known] / steps[known] ** 2).max(initial=0.0))
 
 
-def _studentise(
-    estimates: Estimates, reference: int, policies: Array, freedom: float, level: float
-) -> tuple[Array, Array, float]:
-    """Differences to a policy: standard errors, lean to below, and the critical value for all.
+def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array, Array]:
+    """Differences to a policy: standard errors, lean to below, angles between neighbours.
 
     The lean is minus the third moment of what the batches contribute over the cube of the
-    standard error, where that is positive.
+    standard error, as far as it is above what chance alone gives it: its own standard error.
     """
     differences = Differences(estimates, reference)
     second, third = differences.moments()
     norm = np.sqrt(second)
-    # Policies that never differed from the reference add nothing to the curve.
-    moved = np.isfinite(norm) & (norm > _ROUNDING * differences.largest) & (norm > 0)
+    moved = _moved(norm, differences.largest)
     lean = np.zeros(norm.size)
     np.divide(-third, norm**3, out=lean, where=moved)
-    columns = np.flatnonzero(moved)
+    share = _largest_share(estimates)
+    lean -= math.sqrt(6) * share  # the standard error of a skewness, sqrt(6/n), over sqrt(n)
+    angles = differences.angles(norm, np.flatnonzero(moved))
+    correction = math.sqrt(max(1 - share, _ROUNDING))
+    return norm / correction, np.maximum(lean, 0.0), angles
+
+
+def _moved(norm: Array, largest: float) -> Mask:
+    """Policies that ever differed from the reference; others add nothing to the curve."""
+    moved: Mask = np.isfinite(norm) & (norm > _ROUNDING * largest) & (norm > 0)
+    return moved
+
+
+def _critical(
+    estimates: Estimates, reference: int, policies: Array, freedom: float, level: float
+) -> float:
+    """The critical value for the differences of all policies to a reference."""
+    differences = Differences(estimates, reference)
+    norm = np.sqrt(differences.moments()[0])
+    columns = np.flatnonzero(_moved(norm, differences.largest))
     critical = _critical_value(differences.angles(norm, columns), freedom, level)
     if policies.shape[1] == 2 and columns.size > 1:
         edges, triangles = mesh(policies[columns])
         lengths = differences.edge_angles(norm, columns[edges])
         sizes = curvatures(columns.size, lengths, triangles)
         critical = min(critical, _solve(lambda c: exceedance(c, freedom, sizes), freedom, level))
-    correction = math.sqrt(max(1 - _largest_share(estimates), _ROUNDING))
-    return norm / correction, np.maximum(lean, 0.0), critical
+    return critical
 
 
 def _critical_value(angles: Array, freedom: float, level: float) -> float:

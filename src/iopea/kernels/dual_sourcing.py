@@ -5,7 +5,7 @@ arrived within L_e periods, is raised to z_e by an expedited order, and the tota
 by a regular one. If z_e <= z_r and nothing lay above z_r at the start, the total position is z_r
 after every order: all that is ordered is what was just sold. With y_t = max(x_t, z_e),
 
-    Q^e_t = y_t - x_t,   Q^r_t = v_t - y_t,   v_{t+1} = y_t + Q^r_{t+1-l},   x_{t+1} = v_{t+1} - S_t,
+    Q^e_t = y_t - x_t,  Q^r_t = v_t - y_t,  v_{t+1} = y_t + Q^r_{t+1-l},  x_{t+1} = v_{t+1} - S_t,
 
 where S_t are the sales and v_t is x_t plus what is to be ordered. For L_e = 0 the stock after
 arrivals is y_t itself; otherwise it is what was left plus what entered the expedited position L_e
@@ -68,7 +68,7 @@ def _at_once(work, width, slot, demand, on_y, on_sales, on_x):  # type: ignore[n
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _four_at_once(work, width, r0, r1, r2, r3, d0, d1, d2, d3, on_y, on_sales, on_x):  # type: ignore[no-untyped-def]
-    """Four periods with L_e = 0 and L_r >= 5, so that no order of theirs comes in before the end."""
+    """Four periods with L_e = 0 and L_r >= 5: no order of theirs comes in before their end."""
     for j in range(width):
         level = work[_LEVEL, j]
         x0 = work[_X, j]

@@ -31,6 +31,15 @@ NOTHING, ARRIVAL, SERVICE, MISS = 0, 1, 2, 3
 #: during which they could happen; the same of the deadline rate; and how many of the latter
 #: were seen.
 STATISTICS = 5
+#: Estimated rates are at least this share of their bounds, so that no state is for ever.
+LEAST_SHARE = 1e-9
+#: Standard errors at which rates are just possible.
+REACH = 4.0
+#: Directions in which these are looked at; it takes more batches than that to enter them.
+DIRECTIONS = 8
+_AROUND = [(math.cos(turn), math.sin(turn)) for turn in np.arange(DIRECTIONS) * math.pi / 4]
+#: Powers of e by which rates can differ at the most.
+_FAR = 50.0
 #: A rate must be better by this, as a share of what is compared, to be an improvement.
 IMPROVEMENT = 1e-10
 #: Policy iteration ends after a handful of rounds.
@@ -39,85 +48,132 @@ _MOST_ROUNDS = 1000
 _LEAST_STAY = 2.0**-54
 
 
-def stationary(policies: Array, births: Array, deadline_rate: float) -> Array:
-    """The law of the queue under each policy, an array (n, L + 1); ``births`` are λ f.
+def stationary(policies: Array, rates: Array, profile: Array) -> Array:
+    """The law of the queue under each policy, an array (n, L + 1); ``rates`` are λ and μ.
 
-    >>> stationary(np.array([[0.0, 1.0]]), np.array([1.0, 0.0]), 2.0)
+    >>> stationary(np.array([[0.0, 1.0]]), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([[0.75, 0.25]])
     """
-    deaths = policies[:, 1:] + deadline_rate * np.arange(1, policies.shape[1])
+    deaths = policies[:, 1:] + rates[1] * np.arange(1, profile.size)
     with np.errstate(divide="ignore"):
-        ratios = np.log(births[:-1]) - np.log(deaths)
+        ratios = np.log(rates[0] * profile[:-1]) - np.log(deaths)
     logs = np.cumsum(np.insert(ratios, 0, 0.0, axis=1), axis=1)
     weights = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def average_costs(
-    policies: Array, births: Array, deadline_rate: float, power: Array, penalty: float
-) -> Array:
-    """Cost per unit of time of policies, an array (n, L + 1).
+def _state_costs(policies: Array, rates: Array, power: Array, penalty: float) -> Array:
+    misses = penalty * rates[1] * np.arange(policies.shape[1])
+    return np.asarray(power[policies.astype(np.intp)] + misses)
 
-    >>> average_costs(np.array([[0.0, 1.0]]), np.array([1.0, 0.0]), 2.0, np.array([0.0, 4.0]), 10.0)
-    array([6.])
-    """
-    law = stationary(policies, births, deadline_rate)
-    return np.asarray((law * _state_costs(policies, deadline_rate, power, penalty)).sum(axis=1))
+
+def average_costs(
+    policies: Array, rates: Array, profile: Array, power: Array, penalty: float
+) -> Array:
+    """Cost per unit of time of policies, an array (n, L + 1)."""
+    law = stationary(policies, rates, profile)
+    return np.asarray((law * _state_costs(policies, rates, power, penalty)).sum(axis=1))
 
 
 def slopes(
-    policies: Array, births: Array, deadline_rate: float, power: Array, penalty: float
+    policies: Array, rates: Array, profile: Array, power: Array, penalty: float
 ) -> tuple[Array, Array, Array]:
-    """Costs of policies per unit of time, and their derivatives by λ and μ; the largest f is 1.
+    """Costs of policies per unit of time, and their derivatives by λ and μ.
 
     By the equation above, ∂g/∂λ = Σ m(s) f_s D_s and ∂g/∂μ = Σ m(s) s (C - D_{s-1}) follow
     from the partial sums of m (g - c) alone.
     """
-    law = stationary(policies, births, deadline_rate)
-    costs = _state_costs(policies, deadline_rate, power, penalty)
+    law = stationary(policies, rates, profile)
+    costs = _state_costs(policies, rates, power, penalty)
     gain = (law * costs).sum(axis=1)
     flows = np.cumsum(law * (gain[:, None] - costs), axis=1)[:, :-1]
-    jobs = np.arange(policies.shape[1])
-    shares = jobs[1:] / (policies[:, 1:] + deadline_rate * jobs[1:])
-    by_arrival = flows.sum(axis=1) / births.max()
+    jobs = np.arange(profile.size)
+    shares = jobs[1:] / (policies[:, 1:] + rates[1] * jobs[1:])
     by_deadline = penalty * (law @ jobs) - (flows * shares).sum(axis=1)
-    return gain, by_arrival, by_deadline
+    return gain, flows.sum(axis=1) / rates[0], by_deadline
 
 
-def _state_costs(policies: Array, deadline_rate: float, power: Array, penalty: float) -> Array:
-    jobs = np.arange(policies.shape[1])
-    return np.asarray(power[policies.astype(np.intp)] + penalty * deadline_rate * jobs)
+def within(rates: Array, bounds: Array) -> Array:
+    """Rates cut to their bounds, and to a little above 0."""
+    return np.asarray(np.clip(rates, LEAST_SHARE * bounds, bounds))
 
 
-def best_rates(
-    births: Array, deadline_rate: float, power: Array, penalty: float
-) -> tuple[Indices, float]:
+def linearised(
+    policies: Array,
+    statistics: Array,
+    sizes: Array,
+    rates: Array,
+    bounds: Array,
+    profile: Array,
+    power: Array,
+    penalty: float,
+) -> Array:
+    """Costs of policies, per unit of time, summed over batches; their sum is N g.
+
+    Parameters
+    ----------
+    policies : array (n, L + 1).
+    statistics, sizes : arrays (batches, 5) and (batches,). What was seen in each batch, and its
+        steps; one batch, or more than :data:`DIRECTIONS`.
+    rates, bounds : arrays (2,). The estimates of λ and μ, and what they can't exceed.
+
+    Returns
+    -------
+    array (batches, n) : n_b g + N (∂g/∂λ (a_b - λ A_b)/ΣA + ∂g/∂μ (m_b - μ E_b)/ΣE), and for each
+    of several pairs of rates that are just possible, in a direction of its own, the difference
+    between g there and its tangent.
+    """
+    costs, *tangents = slopes(policies, rates, profile, power, penalty)
+    sums = sizes[:, None] * costs
+    if len(sizes) == 1:
+        return sums
+    totals, steps = statistics.sum(axis=0), sizes.sum()
+    for column, slope in zip((0, 2), tangents, strict=True):
+        events, at_risk = statistics[:, column], statistics[:, column + 1]
+        excess = events - totals[column] / totals[column + 1] * at_risk
+        sums += np.outer(excess, slope * (steps / totals[column + 1]))
+    errors = np.sqrt(totals[[0, 4]]) / totals[[1, 3]] / rates
+    bends = np.empty((DIRECTIONS, len(policies)))
+    for bend, direction in zip(bends, _AROUND, strict=True):
+        there = within(rates * np.exp(np.minimum(REACH * errors, _FAR) * direction), bounds)
+        bend[:] = average_costs(policies, there, profile, power, penalty) - costs
+        bend -= (there - rates) @ np.array(tangents)
+    return np.asarray(sums + (steps / REACH) * _waves(len(sizes)) @ bends)
+
+
+def _waves(batches: int) -> Array:
+    """Directions of batch sums of length 1 that add up to 0, orthogonal to each other."""
+    turns = np.outer(np.arange(batches) + 0.5, np.arange(1, DIRECTIONS + 1)) / batches
+    return np.asarray(np.cos(np.pi * turns) * math.sqrt(2 / batches))
+
+
+def best_rates(rates: Array, profile: Array, power: Array, penalty: float) -> tuple[Indices, float]:
     """The best service rate by state and its cost per unit of time, by policy iteration.
 
-    The chain is solved by its own recursions, in which nothing cancels, so that a policy
-    under which it is hardly ever empty, or hardly ever full, does no harm.
+    The chain is solved by its own recursions, so that a policy under which it is hardly ever
+    empty, or hardly ever full, does no harm.
 
-    >>> births, power = np.array([6.0, 3.0, 0.0]), np.arange(4.0) ** 2
-    >>> rates, cost = best_rates(births, 3.0, power, 100.0)
-    >>> rates, round(cost / 23, 4)
+    >>> known = np.array([1.0, 0.5, 0.0]), np.arange(4.0) ** 2, 100.0
+    >>> best, cost = best_rates(np.array([6.0, 3.0]), *known)
+    >>> best, round(cost / 23, 4)
     (array([0, 3, 3]), 9.5404)
     """
-    choices = np.arange(power.size)
-    states = np.arange(births.size)
-    rates: Indices = np.full(births.size, power.argmin(), dtype=np.intp)
+    choices, states = np.arange(power.size), np.arange(profile.size)
+    best: Indices = np.full(profile.size, power.argmin(), dtype=np.intp)
     for _ in range(_MOST_ROUNDS):
-        policy = rates[None].astype(np.float64)
-        law = stationary(policy, births, deadline_rate)[0]
-        costs = _state_costs(policy, deadline_rate, power, penalty)[0]
+        policy = best[None].astype(np.float64)
+        law = stationary(policy, rates, profile)[0]
+        costs = _state_costs(policy, rates, power, penalty)[0]
         gain = float(law @ costs)
-        worth = _bias_steps(births, policy[0] + deadline_rate * states, costs, law, gain)
-        # Serving at rate a lowers the queue by one job, worth D_{s-1}, a times per unit of time.
-        values = power - choices * np.insert(worth, 0, 0.0)[:, None]
-        scale = np.abs(power).max() + choices[-1] * np.insert(np.abs(worth), 0, 0.0)
-        better = values.min(axis=1) < values[states, rates] - IMPROVEMENT * scale
+        steps = _bias_steps(rates[0] * profile, policy[0] + rates[1] * states, costs, law, gain)
+        # At rate a a job, worth D_{s-1}, leaves a times per unit of time.
+        worth = np.insert(steps, 0, 0.0)[:, None]
+        values = power - choices * worth
+        tolerance = IMPROVEMENT * (np.abs(power).max() + choices[-1] * np.abs(worth[:, 0]))
+        better = values.min(axis=1) < values[states, best] - tolerance
         if not better.any():
-            return rates, gain
-        rates = np.where(better, values.argmin(axis=1), rates)
+            return best, gain
+        best = np.where(better, values.argmin(axis=1), best)
     raise InputError(f"Policy iteration found no best rates in {_MOST_ROUNDS} rounds.")
 
 
@@ -146,15 +202,16 @@ def _bias_steps(births, deaths, costs, law, gain):  # type: ignore[no-untyped-de
     return steps
 
 
-def time_to_empty(births: Array, deaths: Array) -> float:
+def time_to_empty(policy: Array, rates: Array, profile: Array) -> float:
     """Expected time from the full to the empty queue.
 
-    >>> time_to_empty(np.array([1.0, 1.0, 0.0]), np.array([0.0, 2.0, 4.0]))
+    >>> policy, profile = np.array([0.0, 1.0, 2.0]), np.array([1.0, 1.0, 0.0])
+    >>> time_to_empty(policy, np.array([1.0, 1.0]), profile)
     0.875
     """
     total = down = 0.0
-    for s in range(births.size - 1, 0, -1):
-        down = (1 + births[s] * down) / deaths[s]  # from s to s - 1
+    for s in range(profile.size - 1, 0, -1):
+        down = (1 + rates[0] * profile[s] * down) / (policy[s] + rates[1] * s)  # to s - 1
         total += down
     return float(total)
 
@@ -173,13 +230,13 @@ def next_event(mark, arrival, service, deadline):  # type: ignore[no-untyped-def
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _roll_out(  # type: ignore[no-untyped-def]
-    rates, draws, births, deadline_rate, uniform_rate, jobs, stop_when_empty, states, times, events
+    policy, draws, births, deadline_rate, uniform_rate, jobs, stop_when_empty, states, times, events
 ):
     continuous = draws.shape[1] == 2
     for t in range(draws.shape[0]):
         if stop_when_empty and jobs == 0:
             return t, jobs
-        service = rates[jobs] if jobs > 0 else 0.0
+        service = policy[jobs] if jobs > 0 else 0.0
         total = births[jobs] + service + jobs * deadline_rate if continuous else uniform_rate
         stay = max(-math.log1p(-draws[t, 1]), _LEAST_STAY) if continuous else 1.0
         event = next_event(draws[t, 0] * total, births[jobs], service, jobs * deadline_rate)
@@ -194,15 +251,15 @@ def _roll_out(  # type: ignore[no-untyped-def]
 
 
 def roll_out(
-    rates: Array,
+    policy: Array,
     draws: Array,
-    births: Array,
-    deadline_rate: float,
+    rates: Array,
+    profile: Array,
     uniform_rate: float,
     jobs: int,
     stop_when_empty: bool = False,
 ) -> tuple[int, Indices, Array, Indices]:
-    """Play service rates by state on the real queue, from so many jobs on.
+    """Play a policy on the real queue, from so many jobs on.
 
     Parameters
     ----------
@@ -213,11 +270,10 @@ def roll_out(
     -------
     int, arrays (played,) : jobs at the end; jobs, time and event of each step played.
     """
-    steps = len(draws)
-    states, events = np.zeros((2, steps), dtype=np.intp)
-    times = np.zeros(steps)
+    states, events = np.zeros((2, len(draws)), dtype=np.intp)
+    times = np.zeros(len(draws))
     played, jobs = _roll_out(
-        rates, draws, births, deadline_rate, uniform_rate, jobs, stop_when_empty,
+        policy, draws, rates[0] * profile, rates[1], uniform_rate, jobs, stop_when_empty,
         states, times, events,
     )  # fmt: skip
     return int(jobs), states[:played], times[:played], events[:played]
@@ -279,5 +335,9 @@ def sum_up(
     array (finished batches, 5).
     """
     batches = np.empty(((filled + columns[0].size) // size, STATISTICS))
-    _sum_up(*columns, profile, last_rate, boundary, running, filled, size, batches)
+    states, times, arrivals, services, misses = columns
+    _sum_up(
+        states, times, arrivals, services, misses, profile, last_rate, boundary,
+        running, filled, size, batches,
+    )  # fmt: skip
     return batches

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 
 #: Length of the first batches, which doubles so that there are never more than this many.
 FIRST_BATCH = 4
-MOST_BATCHES = 128
+MOST_BATCHES = 512
+#: The most batch costs to hold; above it, fewer batches are made.
+MOST_COSTS = 2**23
 
 
 class DualEvaluator(Evaluator):
@@ -164,10 +166,15 @@ class _Pooled(DualEvaluator):
         self._records, self._parts, self._known = np.array(state["records"]), [], None
 
 
-def batch_ends(periods: int) -> Indices:
-    """Ends of batches of equal length, 4, 8, 16, ... periods, at most 128 of them."""
+def batch_ends(periods: int, policies: int) -> Indices:
+    """Ends of batches of equal length, 4, 8, 16, ... periods, at most 512 of them.
+
+    >>> batch_ends(10, 1).tolist()
+    [4, 8, 10]
+    """
+    most = min(MOST_BATCHES, max(64, MOST_COSTS // max(policies, 1)))
     size = FIRST_BATCH
-    while periods > size * MOST_BATCHES:
+    while periods > size * most:
         size *= 2
     ends = np.arange(size, periods + size, size, dtype=np.intp)
     return np.minimum(ends, periods)
@@ -180,7 +187,7 @@ class LevelEstimator(_Pooled):
         tops = self._policies.max(axis=1)
         # Batches are cut by the periods that tell of the highest candidate: others have more.
         useful = np.flatnonzero(stock >= tops.max(initial=0.0) - self._tolerance)
-        cuts = useful[batch_ends(useful.size) - 1] + 1
+        cuts = useful[batch_ends(useful.size, tops.size) - 1] + 1
         if not cuts.size:
             return Estimates(np.empty((0, tops.size)), np.empty(0))
         cuts[-1] = stock.size
@@ -209,7 +216,7 @@ class ProductLimitEstimator(_Pooled):
     """Simulates all candidates on all periods, with censored demand filled in."""
 
     def _estimate(self, stock: Array, sales: Array) -> Estimates:
-        ends = batch_ends(stock.size)
+        ends = batch_ends(stock.size, len(self._policies))
         if not ends.size:
             return Estimates(np.empty((0, len(self._policies))), np.empty(0))
         sums = self._simulate(self._demand(stock, sales), ends, self._policies)
@@ -228,12 +235,21 @@ class ProductLimitEstimator(_Pooled):
 
 
 class ReplayEstimator(DualEvaluator):
-    """Advances candidates along the sales of a policy that informs them on every path."""
+    """Advances candidates along the sales of a policy that informs them on every path.
+
+    With ``claimed`` all candidates count as informed: so a claim that they are can be tested.
+    """
 
     def __init__(
-        self, problem: DualSourcing, policies: Array, threads: int, precision: str
+        self,
+        problem: DualSourcing,
+        policies: Array,
+        threads: int,
+        precision: str,
+        claimed: bool = False,
     ) -> None:
         super().__init__(problem, policies, threads, precision)
+        self._claimed = claimed
         self._played: Policy = (-1.0, -1.0)
         self._settled = False
         self._told = np.zeros(len(policies), dtype=np.bool_)
@@ -260,15 +276,19 @@ class ReplayEstimator(DualEvaluator):
             return 0
         self._pending = np.concatenate([self._pending, trajectory["sales"][first:]])
         while self._pending.size >= self._size:
-            self._advance(self._size)
+            batches = min(self._pending.size // self._size, MOST_BATCHES - len(self._sums))
+            self._advance(np.arange(1, batches + 1, dtype=np.intp) * self._size)
         return len(trajectory) - first
 
     def _resume(self) -> None:
         """Put all candidates that are told of in the real state, cut to their z_r."""
         self._settled = True
-        order = self._problem.order(np.vstack([self._policies, self._played]))
         last = len(self._policies)
-        self._told = np.array([order.informs(last, i) for i in range(last)], dtype=np.bool_)
+        if self._claimed:
+            self._told = np.ones(last, dtype=np.bool_)
+        else:
+            order = self._problem.order(np.vstack([self._policies, self._played]))
+            self._told = np.array([order.informs(last, i) for i in range(last)], dtype=np.bool_)
         held = np.concatenate([[self._on_hand], self._regular, self._expedited])
         state = np.repeat(held[:, None], last, axis=1)
         cut = np.maximum(self._position - self._policies.max(axis=1), 0.0)
@@ -291,38 +311,42 @@ class ReplayEstimator(DualEvaluator):
                 rows.append(1 + regular + age)
         return [*rows, 0]
 
-    def _advance(self, periods: int) -> None:
-        """Make a batch of the first pending periods."""
-        sums = self._run(self._state, periods)
-        self._clock += periods
-        self._pending = self._pending[periods:]
+    def _advance(self, ends: Indices) -> None:
+        """Make batches of the first pending periods."""
+        sums = self._run(self._state, ends)
+        self._clock += int(ends[-1])
+        self._pending = self._pending[ends[-1] :]
+        sizes = np.diff(ends, prepend=0)[:, None] * self._told
         self._sums = np.vstack([self._sums, np.where(self._told, sums, 0.0)])
-        self._sizes = np.vstack([self._sizes, self._told * float(periods)])
-        if len(self._sums) >= 2 * MOST_BATCHES:
-            self._sums = self._sums[0::2] + self._sums[1::2]
-            self._sizes = self._sizes[0::2] + self._sizes[1::2]
+        self._sizes = np.vstack([self._sizes, sizes.astype(np.float64)])
+        if len(self._sums) >= MOST_BATCHES:
+            even = len(self._sums) // 2 * 2
+            for name in ("_sums", "_sizes"):
+                rows = getattr(self, name)
+                joined = rows[0:even:2] + rows[1:even:2]
+                setattr(self, name, np.vstack([joined, rows[even:]]))
             self._size *= 2
 
-    def _run(self, state: Array, periods: int) -> Array:
+    def _run(self, state: Array, ends: Indices) -> Array:
         problem = self._problem
-        ends = np.array([periods], dtype=np.intp)
         sums = kernels.replay(
-            self._pending[:periods], ends, self._policies, state, self._clock,
+            self._pending[: ends[-1]], ends, self._policies, state, self._clock,
             problem.lead_times, problem.unit_costs, self._threads,
         )  # fmt: skip
-        return np.asarray(sums[0], dtype=np.float64)
+        return np.asarray(sums, dtype=np.float64)
 
     def _close(self) -> None:
         """Make a batch of what is pending, before another policy is played."""
         if self._pending.size:
-            self._advance(self._pending.size)
+            self._advance(np.array([self._pending.size], dtype=np.intp))
 
     def estimates(self) -> Estimates:
         """Costs by batch, the one in progress included."""
         sums, sizes = self._sums, self._sizes
         if self._pending.size:
-            last = np.where(self._told, self._run(self._state.copy(), self._pending.size), 0.0)
-            sums = np.vstack([sums, last])
+            ends = np.array([self._pending.size], dtype=np.intp)
+            last = self._run(self._state.copy(), ends)
+            sums = np.vstack([sums, np.where(self._told, last, 0.0)])
             sizes = np.vstack([sizes, self._told * float(self._pending.size)])
         return Estimates(sums, sizes)
 

@@ -10,16 +10,17 @@ by a regular one. With z_e > z_r nothing is ever ordered regularly: such a polic
 Costs are h per unit left over, p per unit of lost demand, c_r and c_e per unit ordered. They are
 learned as pseudo-costs, without the term p D_t that no policy can change.
 
-A candidate never holds more than its z_r, so periods in which the stock was at least that tell all
-that it needs of demand. By this the z_r order the policies (label ``lem:dual_index_partial_orders``):
+A candidate never holds more than its z_r, so periods in which the stock was at least that tell
+all that it needs of demand. By this the z_r order the policies (``lem:dual_index_partial_orders``):
 width 1, with α = (1-γ)/2 γ^L_r for the paper's estimator, where γ is the probability of no demand.
 Among policies with the same z_r the cheapest by estimate is played.
 
-For L_r - L_e = 1 there is also a sample-path order: a policy informs all that have a lower or equal
-z_e and a lower or equal z_r - z_e, since their stock is then never above its own. The paper's remark
-has z_r in the place of z_r - z_e; that is not enough, as ``iopea check-order`` shows in two periods:
-on the demand 3, 5 the policy (3, 5) has a stock of 3 and 3, but (0, 5) one of 0 and 5. The width of
-this order grows like 1/r, so it takes many more plays.
+For L_r - L_e = 1 there is also a sample-path order: a policy informs all that have a z_e and a
+z_r - z_e no larger than its own, since their stock is then never above its own. The paper's remark
+has z_r in the place of z_r - z_e. That is not enough: on the demand 3, 5 from an empty system with
+L_r = 1, the policy (3, 5) has a stock of 3 and 3, but (0, 5) one of 0 and 5, so that what it would
+have sold in the second period is not seen. The width of this order grows like 1/r, so it takes many
+more plays.
 """
 
 from __future__ import annotations
@@ -177,7 +178,7 @@ class DualSourcing(Model, Problem):
     holding_cost, lost_sales_cost : float. Per unit left over, and of demand not met [h, p].
     regular_cost, expedited_cost : float. Per unit ordered [c_r, c_e].
     expedited_levels, regular_levels : Levels. The z_e and z_r that may be played [Θ].
-    order : str. ``"regular-level"``: by z_r, in distribution. ``"sample-path"``: by z_e and
+    order_by : str. ``"regular-level"``: by z_r, in distribution. ``"sample-path"``: by z_e and
         z_r - z_e, step by step; for L_r - L_e = 1 alone.
     estimator : str, optional. ``"product-limit"`` (default), ``"level"`` or ``"hitting"``;
         ``"replay"`` for the sample-path order.
@@ -339,7 +340,7 @@ class DualSourcing(Model, Problem):
 
     def path_evaluator(self, policies: Array) -> DualEvaluator:
         """Replay along the sales, whatever order is claimed."""
-        return ReplayEstimator(self, as_policies(policies), 1, "float64")
+        return ReplayEstimator(self, as_policies(policies), 1, "float64", claimed=True)
 
     def simulator(self, truth: Demand, seed: int = 0) -> DualSourcingSimulator:
         """The true system: this problem under that demand."""

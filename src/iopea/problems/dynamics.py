@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
@@ -93,19 +92,20 @@ class Dynamics(Model):
 
     @model_validator(mode="after")
     def _probabilities_fit(self) -> Self:
-        shape, fitting = self.probabilities.shape, self.mean_costs.shape
-        if shape != (*fitting, fitting[0]) or not self.mean_costs.size:
+        probabilities, fitting = self.probabilities, self.mean_costs.shape
+        if probabilities.shape != (*fitting, fitting[0]) or not probabilities.size:
             raise ValueError(
-                f"Transitions have the shape (S, A, S) and costs (S, A), not {shape} and {fitting}."
+                "Transitions have the shape (S, A, S) and costs (S, A), not "
+                f"{probabilities.shape} and {fitting}."
             )
-        negative = np.argwhere(self.probabilities < 0)
+        negative = np.argwhere(probabilities < 0)
         if negative.size:
             state, action, other = map(int, negative[0])
             raise ValueError(
                 f"The probability of state {other} after action {action} in state {state} is "
-                f"{self.probabilities[state, action, other]}: it can't be negative."
+                f"{probabilities[state, action, other]}: it can't be negative."
             )
-        totals = self.probabilities.sum(axis=2)
+        totals = probabilities.sum(axis=2)
         wrong = np.argwhere(np.abs(totals - 1) > ROUNDING)
         if wrong.size:
             state, action = map(int, wrong[0])
@@ -115,12 +115,12 @@ class Dynamics(Model):
             )
         return self
 
-    @cached_property
+    @property
     def probabilities(self) -> Array:
         """The transitions as an array (S, A, S)."""
         return np.array(self.transitions, dtype=np.float64)
 
-    @cached_property
+    @property
     def mean_costs(self) -> Array:
         """The costs as an array (S, A)."""
         return np.array(self.costs, dtype=np.float64)
@@ -134,21 +134,23 @@ class FiniteSimulator(Simulator):
     """The true system: it knows probabilities and mean costs, and solves policies exactly."""
 
     def __init__(self, problem: FiniteMDP, dynamics: Dynamics, seed: int = 0) -> None:
-        states, actions = dynamics.mean_costs.shape
+        means = dynamics.mean_costs
+        states, actions = means.shape
         if (states, actions) != (problem.states, problem.actions):
             raise InputError(
                 f"The dynamics have {states} states and {actions} actions, but the problem has "
                 f"{problem.states} and {problem.actions}."
             )
         low, high = problem.cost_bounds
-        outside = (dynamics.mean_costs < low) | (dynamics.mean_costs > high)
+        outside = (means < low) | (means > high)
         if outside.any():
             raise InputError(
-                f"The dynamics have a cost of {dynamics.mean_costs[outside][0]}, outside the "
-                f"bounds {low} to {high} of the problem."
+                f"The dynamics have a cost of {means[outside][0]}, outside the bounds {low} to "
+                f"{high} of the problem."
             )
         self.problem: FiniteMDP = problem
         self.dynamics = dynamics
+        self._means = means
         cumulative = np.cumsum(dynamics.probabilities, axis=2)
         self._cumulative = cumulative / cumulative[:, :, -1:]
         self._rng = Generator(PCG64(seed_for("dynamics", seed)))
@@ -177,7 +179,7 @@ class FiniteSimulator(Simulator):
 
     def _draw_costs(self, states: Indices, draws: Array) -> Array:
         """The cost of each action in these states, an array (steps, A)."""
-        means = self.dynamics.mean_costs[states]
+        means = self._means[states]
         if not self.dynamics.bernoulli:
             return means
         low, high = self.problem.cost_bounds
@@ -186,8 +188,7 @@ class FiniteSimulator(Simulator):
     def _gains(self, policies: Array) -> Array:
         """Average costs of policies, exactly."""
         actions: Indices = np.rint(policies).astype(np.intp)
-        dynamics = self.dynamics
-        solution = kernels.solve_policies(actions, dynamics.probabilities, dynamics.mean_costs)
+        solution = kernels.solve_policies(actions, self.dynamics.probabilities, self._means)
         if not solution.known.all():
             policy = policies[solution.known.argmin()]
             raise InputError(

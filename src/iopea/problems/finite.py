@@ -29,7 +29,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import BeforeValidator, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from iopea.errors import InputError, unknown
 from iopea.model import Count, Model, Number, Positive
@@ -94,8 +94,8 @@ class FiniteMDP(Model, Problem):
     kind: ClassVar[str] = "finite-mdp"
     tables: ClassVar[tuple[str, ...]] = ("dynamics",)
 
-    states: Count
-    actions: Count
+    states: Annotated[Count, Field(ge=1)]
+    actions: Annotated[Count, Field(ge=1)]
     policies: Annotated[tuple[tuple[int, ...], ...] | None, BeforeValidator(_rows)] = None
     information_order: Annotated[str | tuple[tuple[int, ...], ...], BeforeValidator(_as_order)] = (
         "trivial"
@@ -103,13 +103,6 @@ class FiniteMDP(Model, Problem):
     estimator: Literal["own", "model"] | None = None
     cost_bounds: tuple[Number, Number] = (0.0, 1.0)
     span: Positive | None = None
-
-    @field_validator("states", "actions")
-    @classmethod
-    def _at_least_one(cls, value: int) -> int:
-        if value < 1:
-            raise ValueError(f"must be a whole number of at least 1, not {value}.")
-        return value
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
@@ -264,7 +257,7 @@ class FiniteMDP(Model, Problem):
     def evaluator(
         self, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> Evaluator:
-        """Own costs or a counted model; neither takes long or much memory."""
+        """Own costs or a counted model; neither needs threads or single precision."""
         kind = CountedModel if self._judged_by_model else OwnCosts
         return kind(self, as_policies(policies))
 

@@ -33,18 +33,19 @@ class GroupedBatches:
     ----------
     groups : array (n,). The group of each policy.
     count : int. How many groups there are: 0, 1, and so on.
+    first : int. Length of the first batches; 1 will do where steps are independent.
     """
 
-    def __init__(self, groups: Indices, count: int) -> None:
+    def __init__(self, groups: Indices, count: int, first: int = FIRST_BATCH) -> None:
         self._groups: Indices = np.array(groups, dtype=np.intp)
-        self._count = count
+        self._count, self._first = count, first
         self.clear()
 
     def clear(self) -> None:
         """Forget all that was counted."""
         self._finished = np.zeros(self._count, dtype=np.intp)
         self._filled = np.zeros(self._count, dtype=np.intp)
-        self._size = np.full(self._count, FIRST_BATCH, dtype=np.intp)
+        self._size = np.full(self._count, self._first, dtype=np.intp)
         self._sums = np.zeros((1, self._groups.size))
 
     def add(self, group: int, costs: Array) -> None:
@@ -139,10 +140,11 @@ class OwnCosts(Evaluator):
         """Take in observed steps, each of which counts."""
         seen = self._problem.outcomes(trajectory)
         self._state = seen.last(self._state)
-        column = self._columns.get(trajectory.policy)
-        if evaluate and column is not None:
-            self._batches.add(column, seen.costs[np.arange(len(trajectory)), seen.taken][:, None])
-        return len(trajectory) if evaluate else 0
+        column = self._columns.get(tuple(np.rint(trajectory.policy).tolist()))
+        if not evaluate or column is None:
+            return 0
+        self._batches.add(column, seen.costs)
+        return len(trajectory)
 
     @property
     def at_start(self) -> bool:

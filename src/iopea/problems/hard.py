@@ -19,11 +19,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.random import PCG64, Generator
-from pydantic import field_validator, model_validator
+from pydantic import Field, model_validator
 
 from iopea.errors import InputError
 from iopea.model import Count, Model, Positive, check_count
@@ -59,15 +59,7 @@ class HiddenArm(Model):
     """
 
     arm: Count = 0
-    advantage: Positive
-
-    @model_validator(mode="after")
-    def _cost_in_range(self) -> Self:
-        if self.advantage > 0.5:
-            raise ValueError(
-                f"Advantage must be at most 0.5, not {self.advantage}: mean costs lie in [0, 1]."
-            )
-        return self
+    advantage: Annotated[Positive, Field(le=0.5)]
 
     def table(self) -> dict[str, object]:
         """The ``[hidden]`` table of a problem file."""
@@ -94,22 +86,13 @@ class HardInstance(Model, Problem):
     kind: ClassVar[str] = "hard-instance"
     tables: ClassVar[tuple[str, ...]] = ("hidden",)
 
-    policies: Count
-    width: Count = 1
-    span: Count = 1
-    reveal: Count = 1
-
-    @field_validator("width", "span", "reveal")
-    @classmethod
-    def _at_least_one(cls, value: int) -> int:
-        if value < 1:
-            raise ValueError(f"must be a whole number of at least 1, not {value}.")
-        return value
+    policies: Annotated[Count, Field(ge=2)]
+    width: Annotated[Count, Field(ge=1)] = 1
+    span: Annotated[Count, Field(ge=1)] = 1
+    reveal: Annotated[Count, Field(ge=1)] = 1
 
     @model_validator(mode="after")
     def _whole_blocks(self) -> Self:
-        if self.policies < 2:
-            raise ValueError(f"Policies must be at least 2, not {self.policies}.")
         if self.policies % self.width:
             raise ValueError(
                 f"Width must divide the number of policies into blocks of equal size, but "
@@ -197,7 +180,7 @@ class HardInstance(Model, Problem):
     def evaluator(
         self, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> EpisodeCounter:
-        """Averages of what was seen; it takes neither long nor much memory."""
+        """Averages of what was seen; they need neither threads nor single precision."""
         return EpisodeCounter(self, as_policies(policies)[:, 0])
 
     def simulator(self, truth: HiddenArm, seed: int = 0) -> HardSimulator:
@@ -279,7 +262,7 @@ class EpisodeCounter(Evaluator):
         self._arms = np.rint(arms).astype(np.intp)
         # Under full feedback there is one group, of all arms.
         groups = instance.block(arms) * (not instance.full_feedback)
-        self._batches = GroupedBatches(groups, instance.width)
+        self._batches = GroupedBatches(groups, instance.width, first=1)
         self._phase = 0  # of the next step
         self._arm = -1  # whose episode it is; unknown at first
 

@@ -10,11 +10,12 @@ tell them: all policies inform each other (label ``queuing_dtv``). From estimate
 cost of any policy follows by the birth-death law, and the best one by policy iteration, so that
 no list of policies is needed.
 
-Errors. The cost of policy θ moves with the two estimates along its derivatives, which are exact.
-What batch b contributes to the error is N (∂g/∂λ (a_b - λ A_b)/ΣA + ∂g/∂μ (m_b - μ E_b)/ΣE), where
-a_b and m_b are the arrivals and misses of the batch, A_b and E_b the time during which they could
-happen (for misses, times the jobs). Batch sums made of this have two dimensions, whatever the
-number of policies, and paired differences work on them as on any others.
+Errors. A cost moves with the two estimates along its derivatives, which are exact, so what each
+batch of steps contributes to the estimates gives batch sums for every policy, on which paired
+differences work as on any others (:func:`iopea.kernels.queue.linearised`). They have two
+dimensions, whatever the number of policies. Further away a cost leaves its tangent; where the
+difference of two policies hardly has a slope, that is all of its error. So what the difference to
+the tangent is at rates that are just possible goes into the batch sums as well.
 
 Rare events. No error can be told from a handful of events, least of all from none: a few misses
 that happen not to have come look like a queue without deadlines. So long as fewer than
@@ -55,12 +56,6 @@ from iopea.types import (
 
 #: Fewer events than this tell no error: their number is too far from Gaussian.
 FEWEST_EVENTS = 8
-#: Estimated rates are at least this share of their bounds, so that no state is for ever.
-LEAST_SHARE = 1e-9
-#: Standard errors of the rates at which the bend of the costs is measured.
-REACH = 4.0
-#: Directions in which it is.
-_AROUND = np.array([[np.cos(turn), np.sin(turn)] for turn in np.arange(8) * np.pi / 4])
 #: Unknown numbers from which all costs follow.
 RANK = 2
 #: Numbers in all policies that differ from the best one in a single rate, at the most.
@@ -239,6 +234,11 @@ class ServiceRateQueue(Model, Problem):
         return np.array(self.power)
 
     @property
+    def known(self) -> tuple[Array, Array, float]:
+        """Profile, power and penalty, as the kernels take them."""
+        return self.profile, self.power_costs, self.miss_penalty
+
+    @property
     def uniform_rate(self) -> float:
         """Steps of the uniformised chain per unit of time [U]."""
         if self.uniformization is not None:
@@ -293,44 +293,26 @@ class ServiceRateQueue(Model, Problem):
     def check(self, trajectory: Trajectory) -> None:
         """Refuse states and events that a queue can't have."""
         super().check(trajectory)
-        state, time, *flags = (trajectory[name] for name in self.columns)
-        arrivals, leaving = flags[0], flags[1] + flags[2]
+        state, time, arrivals, services, misses = (trajectory[name] for name in self.columns)
         inside = (state == np.floor(state)) & (state >= 0) & (state <= self.buffer)
-        open_to_arrivals = self.profile[np.where(inside, state, 0).astype(np.intp)] > 0
-        faults = [
-            (~inside, f"state is {{state}} at {{step}}: it must be whole, 0 to {self.buffer}."),
-            (time <= 0, "time is {time} at {step}: it must be above 0."),
-            *(
-                ((flag != 0) & (flag != 1), f"{name} is {{{name}}} at {{step}}: it must be 0 or 1.")
-                for name, flag in zip(self.columns[2:], flags, strict=True)
+        shares = self.profile[np.where(inside, state, 0).astype(np.intp)]
+        flags = np.array([arrivals, services, misses])
+        faults = {
+            f"state is {{state}} at step {{step}}: it must be whole, 0 to {self.buffer}.": ~inside,
+            "time is {time} at step {step}: it must be above 0.": time <= 0,
+            "arrivals, services and misses are {arrivals:g}, {services:g} and {misses:g} at step "
+            "{step}: each must be 0 or 1, and only one of them 1.": (
+                ((flags != 0) & (flags != 1)).any(axis=0) | (flags.sum(axis=0) > 1)
             ),
-            (
-                arrivals + leaving > 1,
-                "There are {arrivals:g} arrivals, {services:g} services and {misses:g} misses at "
-                "{step}: it ends with one event at the most.",
-            ),
-            (
-                (state == 0) & (leaving > 0),
-                "There are {services:g} services and {misses:g} misses at {step}, but with 0 jobs "
-                "none can leave.",
-            ),
-            (
-                (arrivals > 0) & ~open_to_arrivals,
-                "There is an arrival at {step}, but with {state:g} jobs none can enter: one that "
-                "finds the queue full is lost, and is no event.",
-            ),
-        ]
-        for fault, sentence in faults:
+            "A job left at step {step}, but there were 0.": (state == 0) & (services + misses > 0),
+            "A job entered at step {step}, but with {state:g} jobs none can: one that finds the "
+            "queue full is lost, and is no event.": (arrivals > 0) & (shares == 0),
+        }
+        for sentence, fault in faults.items():
             if fault.any():
-                first = int(fault.argmax())
-                row = {name: float(trajectory[name][first]) for name in self.columns}
-                raise InputError(sentence.format(step=f"step {first}", **row))
-
-    def _chain(
-        self, arrival_rate: float, deadline_rate: float
-    ) -> tuple[Array, float, Array, float]:
-        """The birth-death chain with these rates, as the kernels take it."""
-        return arrival_rate * self.profile, deadline_rate, self.power_costs, self.miss_penalty
+                step = int(fault.argmax())
+                row = {name: float(trajectory[name][step]) for name in self.columns}
+                raise InputError(sentence.format(step=step, **row))
 
     def _refuse_above_bounds(self, truth: QueueRates) -> None:
         for name in ("arrival_rate", "deadline_rate"):
@@ -361,7 +343,7 @@ class QueueEstimator(PlugInEvaluator):
     def __init__(self, problem: ServiceRateQueue, policies: Array) -> None:
         self._problem = problem
         self._policies = policies.copy()
-        self._profile = problem.profile
+        self._bounds = np.array([problem.arrival_rate_bound, problem.deadline_rate_bound])
         self._jobs = 0
         self._batches = Batches(kernels.STATISTICS)
         self._optimum: Policy | None = None
@@ -374,11 +356,11 @@ class QueueEstimator(PlugInEvaluator):
         if not evaluate:
             return 0
         self._optimum = None
-        batches, first = self._batches, 0
+        batches, profile, first = self._batches, self._problem.profile, 0
         while first < len(trajectory):
             part = [each[first : first + batches.room] for each in columns]
             filled = kernels.sum_up(
-                part, self._profile, trajectory.policy[-1], self._problem.estimator == "boundary",
+                part, profile, trajectory.policy[-1], self._problem.estimator == "boundary",
                 batches.running, batches.filled, batches.size,
             )  # fmt: skip
             batches.add(len(part[0]), filled)
@@ -391,18 +373,13 @@ class QueueEstimator(PlugInEvaluator):
         return self._jobs == 0
 
     @property
-    def rates(self) -> tuple[float, float] | None:
+    def rates(self) -> Array | None:
         """Estimated arrival and deadline rate [λ, μ], within their bounds; None if unknown."""
         arrivals, at_risk, misses, jobs_at_risk, _ = self._statistics()[0].sum(axis=0)
         if not (at_risk > 0 and jobs_at_risk > 0):
             return None
-        return self._within(arrivals / at_risk, misses / jobs_at_risk)
-
-    def _within(self, arrival_rate: float, deadline_rate: float) -> tuple[float, float]:
-        """Rates cut to their bounds, and a little above 0."""
-        bounds = self._problem.arrival_rate_bound, self._problem.deadline_rate_bound
-        both = np.clip((arrival_rate, deadline_rate), np.multiply(LEAST_SHARE, bounds), bounds)
-        return float(both[0]), float(both[1])
+        rates = np.array([arrivals / at_risk, misses / jobs_at_risk])
+        return kernels.within(rates, self._bounds)
 
     def _statistics(self) -> tuple[Array, Array]:
         """Sums over the steps of each batch, and the number of these."""
@@ -421,43 +398,20 @@ class QueueEstimator(PlugInEvaluator):
         rates = self.rates
         if rates is None:
             return Estimates(np.empty((0, len(policies))), np.empty(0), RANK)
-        costs, *slopes = kernels.slopes(policies, *self._problem._chain(*rates))
         statistics, sizes = self._statistics()
-        totals, steps = statistics.sum(axis=0), sizes.sum()
-        scale = 1 / self._problem.uniform_rate
-        if min(totals[0], totals[4]) < FEWEST_EVENTS or len(sizes) <= len(_AROUND):
-            return Estimates(scale * steps * costs[None], np.array([steps]), RANK)
-        sums = sizes[:, None] * costs
-        for column, slope in zip((0, 2), slopes, strict=True):
-            events, at_risk = statistics[:, column], statistics[:, column + 1]
-            excess = events - totals[column] / totals[column + 1] * at_risk
-            sums += np.outer(excess, slope * (steps / totals[column + 1]))
-        sums += steps * _waves(len(sizes)) @ self._bends(policies, rates, totals, costs, slopes)
-        return Estimates(scale * sums, sizes, RANK)
-
-    def _bends(
-        self,
-        policies: Array,
-        rates: tuple[float, float],
-        totals: Array,
-        costs: Array,
-        slopes: list[Array],
-    ) -> Array:
-        """How far the costs lie from their tangents at the edge of what the rates may be."""
-        spread = REACH * np.array([totals[0] ** 0.5, totals[4] ** 0.5]) / np.abs(totals[[0, 2]])
-        bends = np.empty((len(_AROUND), len(policies)))
-        for bend, direction in zip(bends, _AROUND, strict=True):
-            there = self._within(*(rates * np.exp(np.minimum(spread, 50.0) * direction)))
-            bend[:] = kernels.average_costs(policies, *self._problem._chain(*there)) - costs
-            for rate, other, slope in zip(rates, there, slopes, strict=True):
-                bend -= slope * (other - rate)
-        return bends
+        fewest = min(statistics[:, 0].sum(), statistics[:, 4].sum())
+        if fewest < FEWEST_EVENTS or len(sizes) <= kernels.DIRECTIONS:
+            statistics, sizes = statistics.sum(axis=0, keepdims=True), sizes.sum(keepdims=True)
+        sums = kernels.linearised(
+            policies, statistics, sizes, rates, self._bounds, *self._problem.known
+        )
+        return Estimates(sums / self._problem.uniform_rate, sizes, RANK)
 
     def optimum(self) -> Policy | None:
         """The best policy under the estimated rates."""
         rates = self.rates
         if self._optimum is None and rates is not None:
-            best, _ = kernels.best_rates(*self._problem._chain(*rates))
+            best, _ = kernels.best_rates(rates, *self._problem.known)
             self._optimum = tuple(map(float, best))
         return self._optimum
 
@@ -485,19 +439,13 @@ class QueueEstimator(PlugInEvaluator):
         self._optimum = None
 
 
-def _waves(batches: int) -> Array:
-    """Directions of batch sums that add up to 0, each orthogonal to the others."""
-    angles = np.outer(np.arange(batches) + 0.5, np.arange(1, len(_AROUND) + 1)) * (np.pi / batches)
-    return np.cos(angles) * (math.sqrt(2 / batches) / REACH)
-
-
 class QueueSimulator(Simulator):
     """The true queue: it knows the rates."""
 
     def __init__(self, problem: ServiceRateQueue, truth: QueueRates, seed: int = 0) -> None:
         self.problem: ServiceRateQueue = problem
         self.truth = truth
-        self._chain = problem._chain(truth.arrival_rate, truth.deadline_rate)
+        self._rates = np.array([truth.arrival_rate, truth.deadline_rate])
         self._bits = np.random.PCG64(seed_for("queue", seed))
         self._jobs = 0
 
@@ -507,13 +455,13 @@ class QueueSimulator(Simulator):
         In continuous time a step costs w(θ_s) times its length, plus C for a miss; its length
         counts U times, so that costs over elapsed time are those of the uniformised chain.
         """
-        rates = self._rates(policy)
-        births, deadline_rate, power, penalty = self._chain
+        served = self._served(policy)
+        profile, power, penalty = self.problem.known
         continuous = self.truth.clock == "continuous"
         before = self._bits.state
         draws = np.random.Generator(self._bits).random((steps, 2 if continuous else 1))
         self._jobs, states, times, events = kernels.roll_out(
-            rates, draws, births, deadline_rate, self.problem.uniform_rate, self._jobs, until_start
+            served, draws, self._rates, profile, self.problem.uniform_rate, self._jobs, until_start
         )
         if states.size < steps:
             # What was drawn but not used belongs to the steps to come.
@@ -527,11 +475,11 @@ class QueueSimulator(Simulator):
             services=events == kernels.SERVICE,
             misses=events == kernels.MISS,
         )
-        costs = power[rates[states].astype(np.intp)] * times + penalty * trajectory["misses"]
+        costs = power[served[states].astype(np.intp)] * times + penalty * trajectory["misses"]
         elapsed = float(self.problem.uniform_rate * times.sum()) if continuous else None
         return Rollout(trajectory, costs, elapsed)
 
-    def _rates(self, policy: Policy) -> Array:
+    def _served(self, policy: Policy) -> Array:
         """A policy as rates by state, if it is one."""
         states, highest = self.problem.buffer + 1, self.problem.max_rate
         rates = np.array(policy, dtype=np.float64)
@@ -546,20 +494,20 @@ class QueueSimulator(Simulator):
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
         """True costs of policies per step, which are known exactly: all batches are alike."""
         size = float(-(-steps // batches))
-        costs = kernels.average_costs(as_policies(policies), *self._chain)
+        costs = kernels.average_costs(as_policies(policies), self._rates, *self.problem.known)
         per_batch = size * costs / self.problem.uniform_rate
         return Estimates(np.tile(per_batch, (batches, 1)), np.full(batches, size))
 
     def optimum(self) -> tuple[Policy, float]:
         """The best policy and its cost per step, by policy iteration."""
-        best, cost = kernels.best_rates(*self._chain)
+        best, cost = kernels.best_rates(self._rates, *self.problem.known)
         return tuple(map(float, best)), cost / self.problem.uniform_rate
 
     def restart_time(self, seed: int = 0) -> float:
         """Expected steps of the uniformised chain from the full to the empty queue [D_Θ]."""
-        births, deadline_rate = self._chain[:2]
-        deaths = self.problem.max_rate + deadline_rate * np.arange(births.size)
-        return self.problem.uniform_rate * kernels.time_to_empty(births, deaths)
+        fastest = np.array(self.problem.restart_policy)
+        time = kernels.time_to_empty(fastest, self._rates, self.problem.profile)
+        return self.problem.uniform_rate * time
 
     def state_dict(self) -> State:
         """Jobs in the system and the random numbers."""

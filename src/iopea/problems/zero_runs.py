@@ -32,7 +32,7 @@ def expected_run_time(zero_probability: float, length: int) -> float:
     """
     gamma = check_share("zero_probability", zero_probability)
     run = gamma ** check_count("length", length)
-    return (1 - run) / ((1 - gamma) * run)
+    return float((1 - run) / ((1 - gamma) * run))
 
 
 def c_gamma(regular_lead_time: int) -> float:
@@ -50,7 +50,7 @@ def c_gamma(regular_lead_time: int) -> float:
 
 def _excess(gamma: float, length: int) -> float:
     """Positive where E[4^Y] is infinite, for γ above L_r/(L_r + 1)."""
-    return (1 - gamma) * gamma**length * GROWTH ** (length + 1) - (GROWTH - 1)
+    return float((1 - gamma) * gamma**length * GROWTH ** (length + 1) - (GROWTH - 1))
 
 
 def lipschitz(zero_probability: float, regular_lead_time: int, unit_costs: float) -> float:
@@ -66,4 +66,5 @@ def lipschitz(zero_probability: float, regular_lead_time: int, unit_costs: float
         return math.inf
     run = (gamma * GROWTH) ** regular_lead_time * (1 - gamma * GROWTH)
     below = 1 - GROWTH + (1 - gamma) * gamma**regular_lead_time * GROWTH ** (regular_lead_time + 1)
-    return unit_costs * (run / below / 2 - 1) / expected_run_time(gamma, regular_lead_time)
+    mean = expected_run_time(gamma, regular_lead_time)
+    return float(unit_costs * (run / below / 2 - 1) / mean)
