@@ -45,8 +45,9 @@ app = typer.Typer(
 
 #: Exit status of what was interrupted, as shells have it.
 _INTERRUPTED = 130
-#: Steps of the runs that compile everything.
+#: Steps of the runs that compile everything, and points of the nets per parameter.
 _WARMUP_STEPS = 2000
+_WARMUP_POINTS = 32
 
 
 def _whole_number(text: str) -> int:
@@ -348,8 +349,9 @@ def warmup() -> None:
     start = time.perf_counter()
     for kind in PROBLEMS.values():
         problem, truth = kind.example()
+        radius = problem.policy_class.extent / _WARMUP_POINTS or None
         for restart in get_args(Restart):
-            learner = IOPEA(problem, restart=restart)
+            learner = IOPEA(problem, restart=restart, radius=radius)
             run(learner, problem.simulator(truth), _WARMUP_STEPS)
         best_in_class(problem.simulator(truth), steps=_WARMUP_STEPS)
     replay_speed(2, "float32", policies=64, periods=200)

@@ -47,6 +47,8 @@ from iopea.types import (
 
 #: The advantage of the best arm is at most this, however few the episodes.
 MOST_ADVANTAGE = 0.25
+#: Fewer draws of an arm say nothing: all may be alike, and no standard error would show it.
+LEAST_DRAWS = 8
 
 
 class HiddenArm(Model):
@@ -300,7 +302,12 @@ class EpisodeCounter(Evaluator):
 
     def estimates(self) -> Estimates:
         """Costs by batches of episodes, each of which tells of H steps."""
-        return self._batches.estimates(self._instance.span)
+        estimates = self._batches.estimates(self._instance.span)
+        told = estimates.steps >= LEAST_DRAWS * self._instance.span
+        if told.all():
+            return estimates
+        sizes = np.broadcast_to(estimates.sizes.T, estimates.sums.T.shape).T
+        return Estimates(estimates.sums * told, sizes * told)
 
     def forget(self) -> None:
         """Start counting anew."""

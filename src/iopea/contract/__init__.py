@@ -1,0 +1,78 @@
+"""What every problem keeps to, as checks for people who write one.
+
+A check takes a problem and its truth, as ``kind.example()`` gives them, and raises a
+:class:`ContractError` with a sentence where they don't keep to it. Checks know the interface of
+:mod:`iopea.problems.base` and no problem by name, so those in the registry are all checked alike::
+
+    @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+    @pytest.mark.parametrize("kind", PROBLEMS.values(), ids=PROBLEMS)
+    def test_contract(kind, check):
+        check(*kind.example())
+
+Everything is drawn by fixed seeds, so a check always says the same of the same problem. Where
+chance decides, a problem that is right would have been found wrong with a chance of about 10^-4 in
+one such choice of seeds.
+"""
+
+from iopea.contract.evaluators import (
+    any_delivery,
+    any_threads,
+    estimates_are_costs,
+    estimates_fit,
+    evaluator_state,
+    fresh_evaluator,
+    keep_and_forget,
+    order_claim,
+    plug_in_evaluator,
+    trajectories_checked,
+)
+from iopea.contract.learning import learner_improves, learner_runs, truth_hidden
+from iopea.contract.problem import (
+    constants,
+    order_axioms,
+    policy_class,
+    problem_file,
+    registered,
+)
+from iopea.contract.simulators import (
+    simulator_costs,
+    simulator_optimum,
+    simulator_repeats,
+    simulator_returns,
+)
+from iopea.contract.tools import Check, ContractError
+from iopea.problems.base import Problem
+
+__all__ = ["CHECKS", "Check", "ContractError", "check_problem"]
+
+#: Every check, from what is simple to what rests on it.
+CHECKS: tuple[Check, ...] = (
+    registered,
+    problem_file,
+    policy_class,
+    constants,
+    order_axioms,
+    simulator_repeats,
+    simulator_returns,
+    simulator_costs,
+    simulator_optimum,
+    trajectories_checked,
+    fresh_evaluator,
+    estimates_fit,
+    any_delivery,
+    any_threads,
+    keep_and_forget,
+    evaluator_state,
+    plug_in_evaluator,
+    order_claim,
+    estimates_are_costs,
+    learner_runs,
+    learner_improves,
+    truth_hidden,
+)
+
+
+def check_problem(kind: type[Problem]) -> None:
+    """Run all checks on the example of a kind of problem; the first that fails is raised."""
+    for check in CHECKS:
+        check(*kind.example())
