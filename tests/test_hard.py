@@ -121,7 +121,8 @@ def test_constants_are_those_of_the_theorem():
     assert (constants.lipschitz, constants.dimension, constants.data_needed(0.1)) == (0, 1, 1)
 
 
-def test_an_episode_tells_of_its_own_block():
+def test_an_episode_tells_of_its_own_block(monkeypatch):
+    monkeypatch.setattr("iopea.problems.hard.LEAST_DRAWS", 1)
     instance = HardInstance(policies=4, width=2, span=2, reveal=2)
     evaluator = instance.evaluator(arms_of(instance))
     phase = np.arange(10) % 4
@@ -143,6 +144,30 @@ def test_an_episode_tells_of_its_own_block():
     assert evaluator.estimates().mean == pytest.approx([2 / 3, 1.0])
     evaluator.forget()
     assert evaluator.estimates().steps.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("values", INSTANCES)
+def test_a_few_draws_say_nothing(values):
+    instance, hidden = HardInstance(**values), HiddenArm(advantage=0.1)
+    for episodes, known in ((7, False), (8, True)):
+        evaluator = instance.evaluator(arms_of(instance))
+        steps = episodes * instance.episode
+        evaluator.observe(instance.simulator(hidden).play((0.0,), steps).trajectory, True)
+        assert np.isfinite(evaluator.estimates().mean[0]) == known
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_the_best_arm_survives_even_if_draws_are_few(width):
+    """64 steps are two draws here; at δ = 0.2 it is lost in at most 20 % of runs."""
+    instance, hidden = HardInstance(policies=6, width=width, span=32), HiddenArm(advantage=0.05)
+
+    def lost(seed):
+        learner = IOPEA(instance, delta=0.2)
+        iopea.run(learner, instance.simulator(hidden, seed), 6000)
+        return not learner.survives(0.0)
+
+    # 41 of 100 or more have probability below 10^-6 if each has probability 0.2.
+    assert sum(map(lost, range(100))) <= 40
 
 
 @pytest.mark.parametrize("values", INSTANCES)

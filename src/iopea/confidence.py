@@ -100,8 +100,9 @@ class Rule(ABC):
     pooled: ClassVar[bool] = False
     #: The most points of the net per parameter, where the rule has such a limit.
     points_per_axis: ClassVar[int | None] = None
-    #: Whether the policy played last is recommended, not the best by estimate.
-    recommends_played: ClassVar[bool] = False
+    #: Whether the policy played last is recommended, not the best by estimate, and which of
+    #: equally informative policies is played is left to chance.
+    leaves_to_chance: ClassVar[bool] = False
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -214,11 +215,15 @@ def theorem_half_width(setting: Setting, horizon: int, epoch: int, log_policies:
 
 
 class Published(Rule):
-    """What the published experiments ran: bold, and without a guarantee."""
+    """What the published experiments ran: bold, and without a guarantee.
+
+    Of equally informative policies a random one is played, and the one that was played last
+    is recommended. That it was random is not on record: it is what gives the printed rows.
+    """
 
     name = "published"
     points_per_axis = 50
-    recommends_played = True
+    leaves_to_chance = True
 
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
@@ -231,10 +236,14 @@ class Published(Rule):
         return int(4**epoch * round(1 / self._alpha) + self.setting.settling)
 
     def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
-        """Keep every policy whose epoch *sum* is within 2β_k of the least, β_k = (αN_k)^-1/2."""
+        """Keep every policy whose epoch *sum* is within 2β_k of the least, β_k = (αN_k)^-1/2.
+
+        The sum goes over the steps that told of the policies.
+        """
         length = self.epoch_length(epoch)
         half_width = self.setting.published_factor * (self._alpha * length) ** -0.5
-        return _within(estimates.mean, 2 * half_width * self.setting.cost_range / length)
+        steps = max(float(estimates.steps.max(initial=0.0)), 1.0)
+        return _within(estimates.mean, 2 * half_width * self.setting.cost_range / steps)
 
 
 def _need_alpha(rule: str, alpha: float) -> None:

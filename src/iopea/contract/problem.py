@@ -119,9 +119,10 @@ def policy_class(problem: Problem, truth: Truth) -> None:
         require(most <= THINNED, f"A net of {THINNED} values per parameter has {most} of one.")
     for (radius, coarse), (_, fine) in product(nets, nets[-1:]):
         gaps = np.array([np.abs(coarse - point).max(axis=1).min() for point in fine])
+        farthest = name_of(fine[gaps.argmax()])
         require(
             gaps.max() <= radius * (1 + SAME),
-            f"The net of radius {radius:g} has no policy so near to {name_of(fine[gaps.argmax()])}.",
+            f"The net of radius {radius:g} has no policy so near to {farthest}.",
         )
 
 

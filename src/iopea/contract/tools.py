@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -30,6 +31,8 @@ SAME = 1e-9
 BATCHES, BATCH_STEPS = 40, 1000
 #: Steps that an evaluator is told of, enough for batches to be joined, and the longest play.
 STORY, LONGEST_PLAY = 3000, 400
+#: Share of the plays that count, and of those after which the system is brought back.
+COUNTED, RETURNED = 0.8, 0.4
 #: The most policies of a net that is looked at.
 MOST_NET = 5000
 
@@ -85,7 +88,7 @@ def near(one: Array, other: Array, scale: float) -> bool:
     """Whether two samples may have one mean, which rounding may change by a share of a scale."""
     variance = sum(float(sample.var(ddof=1)) / sample.size for sample in (one, other))
     gap = abs(float(one.mean() - other.mean()))
-    return gap <= ERRORS * variance**0.5 + SAME * scale
+    return gap <= ERRORS * math.sqrt(variance) + SAME * scale
 
 
 def refusal(action: Callable[[], object]) -> str:
@@ -192,14 +195,14 @@ def stored(state: State) -> State:
 
 
 def tell_story(problem: Problem, truth: Truth, points: Array, steps: int = STORY) -> Story:
-    """Plays of these policies in any order, and now and then a way back that does not count."""
+    """Plays of these policies in any order, some of which don't count, and ways back."""
     system, rng = problem.simulator(truth, seed=2), random("story")
     story: Story = []
     while steps > 0:
         length = int(rng.integers(1, LONGEST_PLAY))
         policy = as_policy(points[rng.integers(len(points))])
-        story.append((system.play(policy, length).trajectory, True))
-        if rng.random() < 0.4:
+        story.append((system.play(policy, length).trajectory, bool(rng.random() < COUNTED)))
+        if rng.random() < RETURNED:
             back = system.play(problem.restart_policy, LONGEST_PLAY, until_start=True)
             story.append((back.trajectory, False))
         steps -= length

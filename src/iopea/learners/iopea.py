@@ -19,6 +19,7 @@ from iopea.learners.pools import Implicit, Listed, Pool
 from iopea.model import check_count, check_positive, check_share
 from iopea.policies import default_radius
 from iopea.problems.base import Problem
+from iopea.seeds import seed_for
 from iopea.types import (
     Array,
     EpochRecord,
@@ -59,6 +60,7 @@ class IOPEA(Learner):
     precision : str. ``"float64"``, or ``"float32"`` for twice the speed and half the memory of
         the counterfactual evaluation, at about six digits.
     threads : int. Threads for the counterfactual evaluation; no effect on results.
+    seed : int. Of the choices that rule ``published`` leaves to chance; no other rule does.
 
     Examples
     --------
@@ -83,6 +85,7 @@ class IOPEA(Learner):
         radius: float | None = None,
         precision: Precision = "float64",
         threads: int = 1,
+        seed: int = 0,
     ) -> None:
         if restart not in get_args(Restart):
             raise unknown("restart", str(restart), get_args(Restart))
@@ -92,6 +95,7 @@ class IOPEA(Learner):
         horizon = None if horizon is None else check_count("horizon", horizon)
         radius = None if radius is None else check_positive("radius", radius)
         threads = check_count("threads", threads)
+        self._seed = check_count("seed", seed, least=0)
         kind = rule_named(rule)
         self.problem = problem
         self.restart: Restart = restart
@@ -101,8 +105,8 @@ class IOPEA(Learner):
         self._records: list[EpochRecord] = []
         self._observed = 0
         self._returning = False
-        self._played = self._pool.maximal()[0]
         self._open_epoch()
+        self._played = self._queue[0]
 
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
@@ -113,6 +117,7 @@ class IOPEA(Learner):
             "restart": self.restart,
             "radius": self._radius,
             "precision": self._precision,
+            "seed": self._seed,
         }
 
     @property
@@ -205,13 +210,16 @@ class IOPEA(Learner):
 
         Rules that don't pool speak by their last finished epoch.
         """
-        if self.rule.recommends_played:
+        if self.rule.leaves_to_chance:
             return self._played
         return self._pool.best(now=self.rule.pooled) or self._queue[0]
 
     def _open_epoch(self) -> None:
         """Line up the maximal policies."""
-        self._queue = self._pool.maximal()
+        chance = None
+        if self.rule.leaves_to_chance:
+            chance = np.random.Generator(np.random.PCG64(seed_for("ties", self._seed, self.epoch)))
+        self._queue = self._pool.maximal(chance)
         self._remaining = self.rule.epoch_length(self.epoch)
         if not self.rule.pooled:
             self._pool.evaluator.forget()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 import numpy as np
+from numpy.random import Generator
 
 from iopea.confidence import Elimination, Rule
 from iopea.errors import InputError
@@ -38,8 +39,11 @@ class Pool(ABC):
         """Their estimates at the end of the last epoch; NaN where nothing is known."""
 
     @abstractmethod
-    def maximal(self) -> list[Policy]:
-        """The policies to play in the next epoch; ties go to the best estimate."""
+    def maximal(self, chance: Generator | None = None) -> list[Policy]:
+        """The policies to play in the next epoch.
+
+        Of those that inform each other the best by estimate is played, or a random one.
+        """
 
     @abstractmethod
     def judge(self, rule: Rule, epoch: int) -> float:
@@ -92,8 +96,9 @@ class Listed(Pool):
     def means(self) -> Array:
         return self._means
 
-    def maximal(self) -> list[Policy]:
-        return [self._policy(i) for i in self.order.maximal(self._alive, prefer=self._means)]
+    def maximal(self, chance: Generator | None = None) -> list[Policy]:
+        prefer = self._means if chance is None else chance.random(self.survivors)
+        return [self._policy(i) for i in self.order.maximal(self._alive, prefer=prefer)]
 
     def judge(self, rule: Rule, epoch: int) -> float:
         estimates = self.evaluator.estimates()
@@ -167,7 +172,7 @@ class Implicit(Pool):
     def means(self) -> Array:
         return self._means
 
-    def maximal(self) -> list[Policy]:
+    def maximal(self, chance: Generator | None = None) -> list[Policy]:
         return [self._last]
 
     def judge(self, rule: Rule, epoch: int) -> float:

@@ -2,16 +2,15 @@
 
 Labels ``theorem:lower_bound`` and ``thm:lower_bound_censored``. In the initial state an arm is
 chosen, which is the policy; until the system is back there, nothing can be changed. An episode has
-1/α blocks of H steps. In each block the arm costs either 0 or 1 in every step, by one draw with the
-arm's mean; only the first block is seen. The average cost of an arm is its mean: 1/2, and 1/2 - Δ
-if it is the hidden best one.
+1/α draws: each is 0 or 1, with the arm's mean, and is the cost of each of H steps. Only the first
+draw is seen. The average cost of an arm is its mean: 1/2, and 1/2 - Δ of the hidden best one.
 
-Width 1 is full feedback: what each arm would have cost in the first block is seen, by draws of
-their own. For a width w > 1 the arms are cut into w blocks of equal size; arms of a block have one
-mean and one draw, and tell of each other, but of no other block. The best block is the hidden one.
+Width 1 is full feedback: for every arm the first draw of an episode is seen, each by itself. For a
+width w > 1 the arms are cut into w blocks of equal size; arms of a block share mean and draws, and
+tell of each other, but of no other block. The best block is the hidden one.
 
 A policy that takes over in the middle of an episode has to wait for its end. An episode counts as
-data of its own arm once its first block is over, as H steps.
+data of its own arm once the steps of its first draw are over, as H steps.
 """
 
 from __future__ import annotations
@@ -69,14 +68,14 @@ class HiddenArm(Model):
 
 
 class HardInstance(Model, Problem):
-    """A bandit of blocks, stretched over episodes of which a part is seen.
+    """A bandit whose draws last for many steps, and of which a part is seen.
 
     Parameters
     ----------
     policies : int. How many arms there are, at least 2 [|Θ|].
     width : int. Blocks that say nothing of each other, or 1 for full feedback [w].
     span : int. Steps for which a draw lasts [H].
-    reveal : int. One in so many draws is seen [1/α].
+    reveal : int. Draws of an episode, of which one is seen [1/α].
 
     Examples
     --------
@@ -114,7 +113,7 @@ class HardInstance(Model, Problem):
 
     @classmethod
     def example(cls) -> tuple[Self, HiddenArm]:
-        """Three blocks of two arms, half of whose draws are seen."""
+        """Three blocks of two arms, of whose draws half are seen."""
         return cls(policies=6, width=3, span=3, reveal=2), HiddenArm(arm=4, advantage=0.3)
 
     @property
@@ -134,10 +133,7 @@ class HardInstance(Model, Problem):
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Step within the episode, and the cost that is seen in it: of the arm, or of every arm.
-
-        In blocks that are not seen the cost is written as 0.
-        """
+        """Step within the episode, and its cost, of the arm or of every arm; 0 if not seen."""
         if not self.full_feedback:
             return ("phase", "cost")
         return ("phase", *(f"cost_{arm}" for arm in range(self.policies)))
@@ -154,7 +150,7 @@ class HardInstance(Model, Problem):
 
     @property
     def constants(self) -> Constants:
-        """H/α for the span of the bias, costs in [0, 1], and L_Θ = 0 for a finite class."""
+        """A span of H/α, costs in [0, 1], and L_Θ = 0 for a finite class."""
         return Constants(
             span=float(self.episode),
             lipschitz=0.0,
@@ -198,20 +194,19 @@ class HardInstance(Model, Problem):
         super().check(trajectory)
         phase = trajectory["phase"]
         expected = (np.floor(phase[:1]) + np.arange(phase.size)) % self.episode
-        if (phase != expected).any():
-            step = int((phase != expected).argmax())
+        wrong = np.flatnonzero(phase != expected)
+        if wrong.size:
             raise InputError(
-                f"phase is {phase[step]:g} at step {step}, not {expected[step]:g}: an episode has "
-                f"the phases 0 to {self.episode - 1}, one after the other."
+                f"phase is {phase[wrong[0]]:g} at step {wrong[0]}, not {expected[wrong[0]]:g}: an "
+                f"episode has the phases 0 to {self.episode - 1}, one after the other."
             )
         for name in self.columns[1:]:
             cost = trajectory[name]
-            wrong = (cost != 0) & ((cost != 1) | (phase >= self.span))
-            if wrong.any():
-                step = int(wrong.argmax())
+            wrong = np.flatnonzero((cost != 0) & ((cost != 1) | (phase >= self.span)))
+            if wrong.size:
                 raise InputError(
-                    f"{name} is {cost[step]} at step {step}: it is 0 or 1, and 0 where it is not "
-                    f"seen, from phase {self.span} on."
+                    f"{name} is {cost[wrong[0]]} at step {wrong[0]}: it is 0 or 1, and from phase "
+                    f"{self.span} on, where it is not seen, 0."
                 )
 
     def episodes(self, horizon: int) -> int:
@@ -221,8 +216,8 @@ class HardInstance(Model, Problem):
     def hardest(self, horizon: int, arm: int = 0) -> HiddenArm:
         """The hidden arm whose advantage makes the lower bound large for a horizon.
 
-        Δ = sqrt(log |Θ| / (16 T')) under full feedback, as in the paper's proof; otherwise
-        Δ = sqrt(w/T') / 4; both at most 1/4.
+        Δ = sqrt(log |Θ| / (16 T')) under full feedback, as in the paper's proof, and
+        sqrt(w/T') / 4 otherwise; at most 1/4.
 
         >>> HardInstance(policies=8, width=4, span=5).hardest(8_000).advantage
         0.0125
@@ -239,9 +234,9 @@ class HardInstance(Model, Problem):
         - under full feedback (H/α) (ΔT'/2) (1 - (4Δ²T' + log 2)/log |Θ|), by Fano's inequality.
           The mutual information is at most T' times the divergence of a mean of 1/2 - Δ from 1/2,
           and that is at most 4Δ². (The paper's sum of two divergences is a little more than 4Δ².)
-        - otherwise (H/α) ΔT' (1 - 1/w - sqrt(-(T'/w) log(1 - 4Δ²))/2), which is Theorem A.2 of
-          Auer, Cesa-Bianchi, Freund and Schapire (2002), "The nonstochastic multiarmed bandit
-          problem", for w arms with costs of 0 and 1. From T' = w on it is at least
+        - otherwise (H/α) ΔT' (1 - 1/w - sqrt(-(T'/w) log(1 - 4Δ²))/2), by Pinsker's and Jensen's
+          inequalities, as in the appendix of Auer, Cesa-Bianchi, Freund and Schapire (2002), "The
+          nonstochastic multiarmed bandit problem". From T' = w on it is at least
           (H/α) sqrt(wT')/20.
 
         It is 0 where these are negative, as for fewer than three arms under full feedback.
@@ -257,7 +252,7 @@ class HardInstance(Model, Problem):
 
 
 class EpisodeCounter(Evaluator):
-    """Average costs of arms over the first blocks of episodes."""
+    """Average costs of arms over the first draws of episodes."""
 
     def __init__(self, instance: HardInstance, arms: Array) -> None:
         self._instance = instance
@@ -272,22 +267,20 @@ class EpisodeCounter(Evaluator):
         """Take in observed steps; those of another arm's episode don't count as data."""
         if not len(trajectory):
             return 0
-        phase = trajectory["phase"]
-        started = np.flatnonzero(phase == 0)
-        first = int(started[0]) if started.size else len(trajectory)
-        arm = round(trajectory.policy[0])
-        counted = len(trajectory) if arm == self._arm else len(trajectory) - first
-        ended = np.flatnonzero(phase == self._instance.span - 1)
+        phase, arm = trajectory["phase"], round(trajectory.policy[0])
+        first = int(np.append(np.flatnonzero(phase == 0), phase.size)[0])
+        counted = phase.size - (0 if arm == self._arm else first)
         if evaluate:
+            ended = np.flatnonzero(phase == self._instance.span - 1)
             self._count(self._arm, trajectory, ended[ended < first])
             self._count(arm, trajectory, ended[ended >= first])
-        if started.size:
+        if first < phase.size:
             self._arm = arm
         self._phase = int(phase[-1] + 1) % self._instance.episode
         return counted if evaluate else 0
 
     def _count(self, arm: int, trajectory: Trajectory, steps: Indices) -> None:
-        """Count the episodes of an arm whose first block ends at these steps."""
+        """Count the episodes of an arm whose first draw ends at these steps."""
         if self._instance.full_feedback:
             columns = [trajectory[f"cost_{each}"][steps] for each in self._arms]
             self._batches.add(0, np.array(columns).T)
@@ -348,7 +341,7 @@ class HardSimulator(Simulator):
         self._means = 0.5 - hidden.advantage * (blocks == blocks[hidden.arm])
         self._rng = Generator(PCG64(seed_for("episodes", seed)))
         self._phase = 0
-        # Of the episode in progress: what is seen of each arm, and what each block costs.
+        # Of the episode in progress: the draws that are seen, and those that are paid.
         self._shown = np.zeros(len(instance.columns) - 1)
         self._costs = np.zeros(instance.reveal)
 
@@ -368,7 +361,7 @@ class HardSimulator(Simulator):
         return Rollout(Trajectory(policy, **columns), costs[number, phase // instance.span])
 
     def _draw(self, arm: int, episodes: int) -> tuple[Array, Array]:
-        """What is seen, and what blocks cost, in the episode in progress and in new ones."""
+        """Draws that are seen and draws that are paid, of the episode in progress and new ones."""
         instance, wide = self.problem, self._shown.size
         draws = self._rng.random((episodes, wide + instance.reveal - 1))
         means = self._means if instance.full_feedback else self._means[[arm]]

@@ -250,9 +250,14 @@ class ServiceRateQueue(Model, Problem):
         """H of the order L log L, as in ``cor:queuing_regret``; its constant, 1, is not proved.
 
         The class is finite, so L_Θ is 0; and events that stayed unseen need no guard of the
-        rule's, since they have one of the estimator's.
+        rule's, since they have one of the estimator's. In the published experiments β_k was
+        multiplied by 10⁴. That they scaled costs by C_max = w(A_max) + C L μ_max, the bound in
+        the paper's proof, is not on record, but gives the printed rows.
         """
         high = float(self.power_costs.max() / self.uniform_rate + self.miss_penalty)
+        published = float(self.power_costs.max()) + (
+            self.miss_penalty * self.buffer * self.deadline_rate_bound
+        )
         return Constants(
             span=self.buffer * max(math.log(self.buffer), 1.0) * high,
             lipschitz=0.0,
@@ -263,7 +268,7 @@ class ServiceRateQueue(Model, Problem):
             settling=self.buffer,
             sensitivity=0.0,
             published_alpha=1.0,
-            published_factor=1e4,
+            published_factor=1e4 * published / high if high > 0 else 1.0,
         )
 
     @property
