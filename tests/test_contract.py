@@ -509,6 +509,23 @@ def twice_the_wait(self):
     )
 
 
+def guess_at_first(self):
+    if self.waited.size:
+        return original(self)
+    return Estimates(np.ones((1, self.patience.size)), np.ones(1))
+
+
+def turn_round(self):
+    plain = original(self)
+    return Estimates(-plain.sums if self.waited.size > 2500 else plain.sums, plain.sizes)
+
+
+def refuse_many(self, problem, patience):
+    if patience.size > 12:
+        raise InputError("too many")
+    type(self).__mro__[1].__init__(self, problem, patience)
+
+
 def per_step(self):
     plain = original(self)
     return Estimates(plain.sums, plain.sizes[:, None])
@@ -635,11 +652,21 @@ BROKEN = {
         "trajectories_checked",
         "refuses what was observed",
     ),
+    "there are estimates before data": (
+        on_evaluator(estimates=guess_at_first),
+        "fresh_evaluator",
+        "no estimates",
+    ),
     "sizes have another shape": (on_evaluator(estimates=per_step), "estimates_fit", "shape"),
     "what does not count is counted": (
         on_evaluator(observe=count_what_does_not),
         "estimates_fit",
         "count between 0 and 0",
+    ),
+    "what does not count is taken in": (
+        on_evaluator(observe=take_what_does_not_count),
+        "estimates_fit",
+        "must not change the estimates",
     ),
     "batches depend on deliveries": (
         on_evaluator(observe=batch_per_delivery, estimates=estimates_per_delivery),
@@ -690,6 +717,16 @@ BROKEN = {
         "estimates_are_costs",
         "in truth",
     ),
+    "a net of 13 is refused": (
+        on_evaluator(__init__=refuse_many),
+        "learner_runs",
+        "'paired' refuses the problem: too many",
+    ),
+    "estimates turn round later": (
+        on_evaluator(estimates=turn_round),
+        "learner_improves",
+        "more than policies taken at random",
+    ),
     "describe() tells the truth": (truth_in_describe, "truth_hidden", "must not know the truth"),
     "reading keeps the truth": (truth_in_reading, "truth_hidden", "learn the same"),
     "the simulator tells the truth": (
@@ -712,3 +749,8 @@ def test_a_broken_problem_fails_the_check_that_is_for_it(patience, register, wha
             assert str(failed.value).endswith((".", ")"))
             return
         check(*kind.example())
+
+
+def test_every_check_has_been_seen_to_fail():
+    failing = {expected for _, expected, _ in BROKEN.values()} | {"registered"}
+    assert failing == {check.__name__ for check in CHECKS}

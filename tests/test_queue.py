@@ -10,7 +10,8 @@ from iopea import InputError, Trajectory
 from iopea.files import parse_problem
 from iopea.kernels import mdp
 from iopea.kernels import queue as kernels
-from iopea.problems.queue import FEWEST_EVENTS, QueueRates, ServiceRateQueue
+from iopea.problems.queue import QueueRates, ServiceRateQueue
+from iopea.problems.queue_estimator import FEWEST_EVENTS
 from iopea.testing import assert_same_state
 
 ALL = np.array([[a, b, c] for a in range(4) for b in range(4) for c in range(4)], dtype=float)
@@ -548,13 +549,24 @@ def test_a_learner_goes_on_from_a_saved_state(estimator, restart, tmp_path):
     assert_same_state(other.state_dict(), learner.state_dict())
 
 
-@pytest.mark.parametrize("rule", ["published", "theorem"])
-def test_other_rules_work_too(rule):
+def test_theorem_plays_and_recommends_the_best_by_estimate():
     problem = queue()
-    learner = iopea.IOPEA(problem, rule=rule, horizon=20_000)
+    learner = iopea.IOPEA(problem, rule="theorem", horizon=20_000)
     result = iopea.run(learner, problem.simulator(RATES), 20_000)
     assert learner.survives(BEST)
     assert result.recommendation == BEST
+
+
+def test_published_recommends_what_was_played_last_by_chance():
+    problem = queue(estimator="boundary")
+    recommended = set()
+    for seed in range(8):
+        learner = iopea.IOPEA(problem, rule="published", horizon=30_000, seed=seed)
+        iopea.run(learner, problem.simulator(RATES), 30_000)
+        assert learner.survives(BEST)
+        assert learner.recommend() == learner.ask().policy
+        recommended.add(learner.recommend())
+    assert len(recommended) > 2
 
 
 @pytest.mark.parametrize("arrivals", ["decaying", "fixed"])
@@ -645,7 +657,7 @@ def test_constants():
     assert large().constants.scaled_span == pytest.approx(50 * math.log(50))
     assert (constants.lipschitz, constants.sensitivity, constants.alpha) == (0, 0, 1)
     assert (constants.settling, constants.dimension, constants.bound) == (2, 3, 3)
-    assert (constants.published_alpha, constants.published_factor) == (1, 1e4)
+    assert (constants.published_alpha, constants.published_factor * high) == (1, 1e4 * 2009)
     assert queue(power=[0, 50, 3, 2]).constants.cost_high == pytest.approx(50 / 23 + 100)
     assert queue().policy_class.names == ("rate with 0 jobs", "rate with 1 job", "rate with 2 jobs")
 

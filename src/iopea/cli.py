@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import os
 import sys
 import time
@@ -101,7 +103,7 @@ def learn(
     check_count("--seeds", seeds)
     check_count("--workers", workers, least=0)
 
-    def make() -> IOPEA:
+    def make(seed: int = 0) -> IOPEA:
         return IOPEA(
             problem,
             rule=rule,
@@ -109,6 +111,7 @@ def learn(
             delta=delta,
             restart=restart,  # type: ignore[arg-type]
             radius=radius,
+            seed=seed,
         )
 
     learner = make()  # what is wrong with the settings is said before anything runs
@@ -130,7 +133,7 @@ def learn(
 
 
 def _run_seeds(
-    make: Callable[[], IOPEA],
+    make: Callable[[int], IOPEA],
     problem: Problem,
     truth: Truth,
     horizon: int,
@@ -160,7 +163,7 @@ def _run_seeds(
                 progress.update(bar, advance=done - before, surviving=_surviving(seed, learner))
                 before = done
 
-            return run(make(), problem.simulator(truth, seed), horizon, watch)
+            return run(make(seed), problem.simulator(truth, seed), horizon, watch)
 
         try:
             return run_all(once, range(seeds), workers)
@@ -177,7 +180,14 @@ def _surviving(seed: int, learner: Learner) -> str:
 
 
 def _short(policy: Policy) -> str:
-    return show_policy(policy, digits=4)
+    """A policy in a few digits; equal parameters in a row are counted where there are many."""
+    if len(policy) <= _MOST_SHOWN:
+        return show_policy(policy, digits=4)
+    runs = [(value, len(list(group))) for value, group in itertools.groupby(policy)]
+    shown = [f"{value:.4g}" + (f" ({count}×)" if count > 1 else "") for value, count in runs]
+    if len(shown) > _MOST_SHOWN:
+        shown = [*shown[: _MOST_SHOWN - 1], "..."]
+    return ", ".join(shown)
 
 
 def _plain(policy: Policy) -> float | list[float]:
@@ -218,10 +228,12 @@ def _report(
                 "relative_regret": _or_null(relative),
                 "epochs": result.epochs,
                 "survivors": result.survivors,
+                "effective_alpha": _or_null(result.effective_alpha),
                 "outlook": result.outlook,
             }
             for seed, (result, gap, relative) in enumerate(zip(runs, gaps, regrets, strict=True))
         ],
+        "mean_effective_alpha": _or_null(float(np.mean([r.effective_alpha for r in runs]))),
         "mean_relative_gap": _or_null(float(np.mean(gaps))),
         "mean_relative_regret": _or_null(float(np.mean(regrets))),
     }
@@ -236,14 +248,27 @@ def _percent(share: float | None, digits: int) -> str:
     return "-" if share is None else f"{100 * share:.{digits}f} %"
 
 
+def _many(count: int) -> str:
+    """A number of policies; of those nobody could list, its size."""
+    return str(count) if count < 10**9 else f"about 10^{math.log10(count):.0f}"
+
+
+def _exactness(best: BestInClass) -> str:
+    return f"standard error {best.standard_error:.2g}" if best.standard_error else "exact"
+
+
+def _three_digits(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3g}"
+
+
 def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResult]) -> None:
     console = Console()
     table = Table(
         title=f"IOPEA, rule {report['rule']}, {report['horizon']} steps, "
-        f"{report['policies']} policies",
+        f"{_many(report['policies'])} policies",
         title_justify="left",
     )
-    for heading in ("seed", "policy", "cost", "gap", "regret", "epochs", "survivors"):
+    for heading in ("seed", "policy", "cost", "gap", "regret", "epochs", "survivors", "α"):
         table.add_column(heading, justify="right")
     for row, result in zip(report["runs"], runs, strict=True):
         table.add_row(
@@ -253,7 +278,8 @@ def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResul
             _percent(row["relative_gap"], 4),
             _percent(row["relative_regret"], 2),
             str(row["epochs"]),
-            str(row["survivors"]),
+            "many" if row["survivors"] is None else str(row["survivors"]),
+            _three_digits(row["effective_alpha"]),
         )
     table.add_section()
     table.add_row(
@@ -264,13 +290,14 @@ def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResul
         _percent(report["mean_relative_regret"], 2),
         "",
         "",
+        _three_digits(report["mean_effective_alpha"]),
     )
     console.print(table)
     console.print(
-        f"Best in class: {_short(best.policy)} at {best.cost:.4g} per step "
-        f"(standard error {best.standard_error:.2g}).",
+        f"Best in class: {_short(best.policy)} at {best.cost:.4g} per step ({_exactness(best)}).",
         highlight=False,
     )
+    console.print("α: share of the steps that told of the recommended policy.", highlight=False)
     for outlook in dict.fromkeys(result.outlook for result in runs):
         share = sum(result.outlook == outlook for result in runs)
         console.print(f"{share} of {len(runs)} runs: {outlook}", highlight=False, soft_wrap=True)

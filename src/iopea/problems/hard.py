@@ -236,8 +236,7 @@ class HardInstance(Model, Problem):
           and that is at most 4Δ². (The paper's sum of two divergences is a little more than 4Δ².)
         - otherwise (H/α) ΔT' (1 - 1/w - sqrt(-(T'/w) log(1 - 4Δ²))/2), by Pinsker's and Jensen's
           inequalities, as in the appendix of Auer, Cesa-Bianchi, Freund and Schapire (2002), "The
-          nonstochastic multiarmed bandit problem". From T' = w on it is at least
-          (H/α) sqrt(wT')/20.
+          nonstochastic multiarmed bandit problem". For T' >= w it is at least (H/α) sqrt(wT')/20.
 
         It is 0 where these are negative, as for fewer than three arms under full feedback.
         """
