@@ -47,6 +47,8 @@ app = typer.Typer(
 
 #: Exit status of what was interrupted, as shells have it.
 _INTERRUPTED = 130
+#: Parameters of a policy that are shown one by one.
+_MOST_SHOWN = 8
 #: Steps of the runs that compile everything, and points of the nets per parameter.
 _WARMUP_STEPS = 2000
 _WARMUP_POINTS = 32
@@ -245,7 +247,7 @@ def _or_null(value: float) -> float | None:
 
 
 def _percent(share: float | None, digits: int) -> str:
-    return "-" if share is None else f"{100 * share:.{digits}f} %"
+    return "-" if share is None else f"{round(100 * share, digits) + 0.0:.{digits}f} %"
 
 
 def _many(count: int) -> str:

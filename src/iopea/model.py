@@ -44,7 +44,7 @@ def _sentence(model: type[Model], error: ValidationError) -> InputError:
         case "value_error":
             # A check of ours, at any depth: its sentence is complete or starts after the key.
             text = str(first["ctx"]["error"])
-            return InputError(text if text[0].isupper() else f"{key} {text}")
+            return InputError(text if text[0].isupper() else f"{key} {text}".lstrip())
         case _:
             return InputError(f"{key} is {first['input']!r}: {first['msg']}.")
 

@@ -37,12 +37,12 @@ class Learner(ABC):
         A trajectory that does not fit is refused, and nothing changes.
         """
         play = self._ask()
-        self.problem.check(trajectory)
         if not _same_policy(trajectory.policy, play.policy):
             raise InputError(
                 f"Cannot tell of policy {show_policy(trajectory.policy)}: "
                 f"ask() requested {show_policy(play.policy)}."
             )
+        self.problem.check(trajectory)
         if len(trajectory) > play.steps:
             raise InputError(
                 f"Cannot tell {len(trajectory)} steps: ask() requested at most {play.steps} "
