@@ -54,12 +54,15 @@ def draw_learning(
     """
     with matplotlib.rc_context({"font.size": 10, "axes.spines.top": False, "svg.hashsalt": "i"}):
         shown = min(policies.dimension, _MOST_PARAMETERS)
-        figure = Figure(figsize=(7.2, 3.2 + 3.2 * shown), layout="constrained")
+        figure = Figure(
+            figsize=(7.2, 3.2 + (3.2 if shown == 1 else 2.4) * shown), layout="constrained"
+        )
         *above, below = figure.subplots(1 + shown, 1, sharex=True)
         for parameter, axes in enumerate(above):
             _draw_survivors(axes, runs, best, parameter, policies.ends(parameter))
             axes.set_ylabel(policies.names[parameter])
         _draw_cost(below, runs, best)
+        above[0].legend(frameon=False, loc="best")
         above[0].set_title(title, loc="left", fontsize=11)
         for axes in (*above, below):
             axes.spines["right"].set_visible(False)

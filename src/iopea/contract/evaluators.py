@@ -177,8 +177,15 @@ def keep_and_forget(problem: Problem, truth: Truth) -> None:
     for evaluator in (full, kept):
         evaluator.forget()
     require(says_nothing(kept.estimates()), "After forget() there must be no estimates.")
+    for number, step in enumerate(cut(second[:1], repeat(1)), start=1):
+        for evaluator in (full, kept):
+            _tell(evaluator, [step])
+        most = kept.estimates().steps.max()
+        require(
+            most <= number, f"{number} steps after forget() the estimates tell of {most:g} steps."
+        )
     for evaluator in (full, kept):
-        _tell(evaluator, second)
+        _tell(evaluator, second[1:])
     _require_same_costs(kept, full, mask, "After keep(), forget() and more data")
     require(not says_nothing(kept.estimates()), "After forget() new data must be taken in.")
 
