@@ -481,6 +481,10 @@ def load_told(self, state):
     self.told = state["told"].copy()
 
 
+def forget_all_but_one(self):
+    self.waited = self.waited[-1:]
+
+
 def keep_the_first(self, mask):
     self.patience = self.patience[: mask.sum()]
 
@@ -689,10 +693,15 @@ BROKEN = {
         "any_threads",
         "single precision",
     ),
-    "keep() keeps others": (on_evaluator(keep=keep_the_first), "keep_and_forget", "After keep"),
+    "keep() keeps others": (on_evaluator(keep=keep_the_first), "kept_policies", "After keep"),
     "forget() keeps the data": (
         on_evaluator(forget=lambda self: None),
-        "keep_and_forget",
+        "forgotten",
+        "no estimates",
+    ),
+    "forget() leaves a step": (
+        on_evaluator(forget=forget_all_but_one),
+        "forgotten",
         "no estimates",
     ),
     "the state forgets the candidates": (

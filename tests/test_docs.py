@@ -20,21 +20,32 @@ def blocks(text, language):
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/guide.md"])
-def test_python_in_documents_runs(document, tmp_path, monkeypatch, capsys):
+DOCUMENTS = ["README.md", "docs/guide.md", "docs/add-a-problem.md"]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_code_and_problem_files_in_documents_run(document, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    code = blocks((ROOT / document).read_text(), "python")
+    before = dict(iopea.PROBLEMS)
+    text = (ROOT / document).read_text()
+    code = blocks(text, "python")
     assert code
-    names = {}
-    for block in code:
-        exec(compile(block, document, "exec"), names)
+    names = {"__name__": "document"}
+    try:
+        for block in code:
+            exec(compile(block, document, "exec"), names)
+        for file in blocks(text, "toml"):
+            problem, truth = parse_problem(file)
+            assert problem.describe()["kind"] in iopea.PROBLEMS
+            assert iopea.run(iopea.IOPEA(problem), problem.simulator(truth), 50).costs.size == 50
+    finally:
+        iopea.PROBLEMS.clear()
+        iopea.PROBLEMS.update(before)
 
 
-def test_problem_file_in_the_readme_is_valid():
-    (text,) = blocks(README, "toml")
-    problem, demand = parse_problem(text)
-    assert problem.lead_time == 2
-    assert demand.maximum == 3.0
+def test_readme_names_every_kind_of_problem():
+    for kind in iopea.PROBLEMS:
+        assert f"`{kind}`" in README
 
 
 def test_readme_names_every_law_and_both_commands():

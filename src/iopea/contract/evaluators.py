@@ -39,6 +39,8 @@ ERROR_RATE, PAIRS = 1e-4, 60
 STEPS, PATHS, EXACT_PATHS = 2000, 16, 2
 #: Share of the claimed α that may be missing, as by an episode that was not finished.
 MISSING_ALPHA = 0.05
+#: Steps after which all is forgotten.
+FORGOTTEN = (1, 2, 3, 4, 5, 7, 40, 101, 160)
 #: Places at which an evaluator is saved, and pieces of data after the last change.
 SAVED, LAST_PIECES = 4, 20
 
@@ -158,8 +160,8 @@ def any_threads(problem: Problem, truth: Truth) -> None:
     )
 
 
-def keep_and_forget(problem: Problem, truth: Truth) -> None:
-    """Dropping policies leaves the others as they were, and forgetting leaves no data."""
+def kept_policies(problem: Problem, truth: Truth) -> None:
+    """Dropping policies leaves the others as they were, also after ``forget()``."""
     points, rng = some_policies(problem), random("keep")
     mask = rng.random(len(points)) < 0.6
     mask[rng.integers(len(points))] = True
@@ -176,18 +178,26 @@ def keep_and_forget(problem: Problem, truth: Truth) -> None:
     _require_same_costs(kept, full, mask, "After keep() and more data")
     for evaluator in (full, kept):
         evaluator.forget()
-    require(says_nothing(kept.estimates()), "After forget() there must be no estimates.")
-    for number, step in enumerate(cut(second[:1], repeat(1)), start=1):
-        for evaluator in (full, kept):
-            _tell(evaluator, [step])
-        most = kept.estimates().steps.max()
-        require(
-            most <= number, f"{number} steps after forget() the estimates tell of {most:g} steps."
-        )
     for evaluator in (full, kept):
-        _tell(evaluator, second[1:])
+        _tell(evaluator, second)
     _require_same_costs(kept, full, mask, "After keep(), forget() and more data")
     require(not says_nothing(kept.estimates()), "After forget() new data must be taken in.")
+
+
+def forgotten(problem: Problem, truth: Truth) -> None:
+    """After ``forget()``, wherever that is, estimates tell of no more steps than came after it."""
+    points = some_policies(problem)
+    system, evaluator = problem.simulator(truth, seed=4), problem.evaluator(points)
+    policy = as_policy(points[-1])
+    for length in FORGOTTEN:
+        for steps in range(1, length + 1):
+            evaluator.observe(system.play(policy, 1).trajectory, evaluate=True)
+            most = evaluator.estimates().steps.max(initial=0.0)
+            require(
+                most <= steps, f"{steps} steps after forget() the estimates tell of {most:g} steps."
+            )
+        evaluator.forget()
+        require(says_nothing(evaluator.estimates()), "After forget() there must be no estimates.")
 
 
 def _require_same_costs(kept: Evaluator, full: Evaluator, mask: Mask, when: str) -> None:
