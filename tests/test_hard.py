@@ -411,3 +411,15 @@ def test_impossible_trajectories_are_refused():
             instance.check(Trajectory(0, phase=phase, cost=cost))
     with pytest.raises(InputError, match="columns phase, cost, not phase"):
         instance.check(Trajectory(0, phase=[0]))
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_a_draw_that_began_before_counting_is_left_out(width):
+    instance = HardInstance(policies=6, width=width, span=3, reveal=1)
+    system = instance.simulator(HiddenArm(arm=4, advantage=0.3), seed=10)
+    evaluator = instance.evaluator(np.arange(6.0)[:, None])
+    evaluator.observe(system.play((0.0,), 7).trajectory, evaluate=True)
+    evaluator.forget()
+    evaluator.observe(system.play((0.0,), 35).trajectory, evaluate=True)
+    # 2 steps of the old draw, then 11 draws of 3 steps.
+    assert evaluator.estimates().steps[0] == 33

@@ -124,7 +124,7 @@ class _Pooled(DualEvaluator):
             taken = self._taken(trajectory)
             self._parts.append(np.array([trajectory["stock"], trajectory["sales"]])[:, taken])
             self._known = None
-        return len(trajectory)
+        return len(trajectory) if evaluate else 0
 
     def _taken(self, trajectory: Trajectory) -> Mask | slice:
         """Which periods to keep."""

@@ -15,12 +15,12 @@ all that it needs of demand. By this the z_r order the policies (``lem:dual_inde
 width 1, with α = (1-γ)/2 γ^L_r for the paper's estimator, where γ is the probability of no demand.
 Among policies with the same z_r the cheapest by estimate is played.
 
-For L_r - L_e = 1 there is also a sample-path order: a policy informs all that have a z_e and a
-z_r - z_e no larger than its own, since their stock is then never above its own. The paper's remark
-has z_r in the place of z_r - z_e. That is not enough: on the demand 3, 5 from an empty system with
-L_r = 1, the policy (3, 5) has a stock of 3 and 3, but (0, 5) one of 0 and 5, so that what it would
-have sold in the second period is not seen. The width of this order grows like 1/r, so it takes many
-more plays.
+For L_r - L_e = 1 there is also a sample-path order, in which the stock of a policy is never below
+that of those it informs: with L_e = 0 all that have a z_e and a z_r - z_e no larger than its own,
+with L_e > 0 those of the same z_r - z_e and a lower z_e. The paper's remark has z_r in the place of
+z_r - z_e. That is not enough: on the demand 3, 5 from an empty system with L_r = 1, the policy (3, 5)
+has a stock of 3 and 3, but (0, 5) one of 0 and 5, so that what it would have sold in the second
+period is not seen. The width of this order grows like 1/r, so it takes many more plays.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ _ESTIMATORS: dict[str, type[DualEvaluator]] = {
     "hitting": HittingEstimator,
     "replay": ReplayEstimator,
 }
+#: Share of the highest level by which gaps that are the same may differ by rounding.
+_SAME_GAP = 1e-9
 #: Points of an axis up to which a net is counted exactly.
 _COUNTED = 10**6
 #: Periods of a path held in memory at a time in long evaluations.
@@ -179,7 +181,7 @@ class DualSourcing(Model, Problem):
     regular_cost, expedited_cost : float. Per unit ordered [c_r, c_e].
     expedited_levels, regular_levels : Levels. The z_e and z_r that may be played [Θ].
     order_by : str. ``"regular-level"``: by z_r, in distribution. ``"sample-path"``: by z_e and
-        z_r - z_e, step by step; for L_r - L_e = 1 alone.
+        z_r - z_e, on every path; for L_r - L_e = 1 alone.
     estimator : str, optional. ``"product-limit"`` (default), ``"level"`` or ``"hitting"``;
         ``"replay"`` for the sample-path order.
     zero_demand : float, optional. Probability of a period without demand [γ]. The rules
@@ -323,12 +325,21 @@ class DualSourcing(Model, Problem):
         return (0.0, 0.0)
 
     def order(self, policies: Array) -> InformationOrder:
-        """By z_r, or by z_e and z_r - z_e; a redundant policy counts as (z_e, z_e)."""
+        """By z_r, or by z_e and z_r - z_e; a redundant policy counts as (z_e, z_e).
+
+        Where L_e > 0, z_r - z_e must be the same for policies to be related on every path.
+        """
         points = as_policies(policies)
         top = points.max(axis=1)
         if self.order_by == "regular-level":
             return InformationOrder.from_key(top)
-        return InformationOrder.from_key(np.column_stack([points[:, 0], top - points[:, 0]]))
+        level, gap = points[:, 0], top - points[:, 0]
+        if self.expedited_lead_time == 0:
+            return InformationOrder.from_key(np.column_stack([level, gap]))
+        # Of two keys that differ by more than any level where gaps differ, one is smaller.
+        _, place = np.unique((gap / (_SAME_GAP * self.bound)).round(), return_inverse=True)
+        apart = 2 * self.bound * place
+        return InformationOrder.from_key(np.column_stack([level + apart, level - apart]))
 
     def evaluator(
         self, policies: Array, threads: int = 1, precision: Precision = "float64"

@@ -261,6 +261,7 @@ class EpisodeCounter(Evaluator):
         self._batches = GroupedBatches(groups, instance.width, first=1)
         self._phase = 0  # of the next step
         self._arm = -1  # whose episode it is; unknown at first
+        self._left_out = False  # whether the draw in progress began before counting did
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Take in observed steps; those of another arm's episode don't count as data."""
@@ -269,14 +270,22 @@ class EpisodeCounter(Evaluator):
         phase, arm = trajectory["phase"], round(trajectory.policy[0])
         first = int(np.append(np.flatnonzero(phase == 0), phase.size)[0])
         counted = phase.size - (0 if arm == self._arm else first)
+        ended = np.flatnonzero(phase == self._instance.span - 1)
+        if self._left_out and ended.size:
+            ended, self._left_out = ended[1:], False
         if evaluate:
-            ended = np.flatnonzero(phase == self._instance.span - 1)
             self._count(self._arm, trajectory, ended[ended < first])
             self._count(arm, trajectory, ended[ended >= first])
         if first < phase.size:
             self._arm = arm
         self._phase = int(phase[-1] + 1) % self._instance.episode
+        self._left_out |= not evaluate and self._drawing
         return counted if evaluate else 0
+
+    @property
+    def _drawing(self) -> bool:
+        """Whether the first draw of an episode is in progress."""
+        return 0 < self._phase < self._instance.span
 
     def _count(self, arm: int, trajectory: Trajectory, steps: Indices) -> None:
         """Count the episodes of an arm whose first draw ends at these steps."""
@@ -302,8 +311,9 @@ class EpisodeCounter(Evaluator):
         return Estimates(estimates.sums * told, sizes * told)
 
     def forget(self) -> None:
-        """Start counting anew."""
+        """Start counting anew, with the next draw."""
         self._batches.clear()
+        self._left_out = self._drawing
 
     def keep(self, mask: Mask) -> None:
         """Keep only these arms."""
@@ -315,6 +325,7 @@ class EpisodeCounter(Evaluator):
         return {
             "phase": self._phase,
             "arm": self._arm,
+            "left_out": self._left_out,
             "arms": self._arms.copy(),
             "batches": self._batches.state_dict(),
         }
@@ -322,6 +333,7 @@ class EpisodeCounter(Evaluator):
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         self._phase, self._arm = int(state["phase"]), int(state["arm"])
+        self._left_out = bool(state["left_out"])
         self._arms = np.array(state["arms"], dtype=np.intp)
         self._batches.load_state_dict(state["batches"])
 
