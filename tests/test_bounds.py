@@ -218,9 +218,8 @@ def test_dual_index_bound(gamma, lead):
     said = bound.inputs
     assert said["alpha"] == pytest.approx((1 - gamma) / 2 * gamma**lead)
     assert said["span"] == pytest.approx(1 / ((1 - gamma) * gamma**lead))
-    assert said["data_needed"] == math.ceil(
-        math.log(1 / 0.1) / ((1 - gamma) ** 4 * gamma ** (2 * lead))
-    )
+    root = (2 * math.sqrt(2 * math.log(2 / 0.1)) + 2) / ((1 - gamma) ** 2 * gamma**lead)
+    assert said["data_needed"] == math.ceil(root**2)
     assert said["log_policies"] == pytest.approx(2 * math.log(6.0 * math.sqrt(10**9) + 1))
     assert (said["width"], said["cost_range"], said["delta"]) == (1, 1.0, 0.1)
     total, epochs, _ = direct(

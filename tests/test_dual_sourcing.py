@@ -1,3 +1,4 @@
+import itertools
 import json
 import math
 
@@ -153,7 +154,7 @@ def test_replayed_estimates_are_those_of_single_sourcing(regular, high, demand):
     path = simulator(single(regular), demand).play((high,), demand.size).trajectory
     base = single(regular).evaluator(levels)
     base.observe(path, True)
-    dual = problem.evaluator(np.column_stack([np.zeros(4), levels]))
+    dual = problem.path_evaluator(np.column_stack([np.zeros(4), levels]))
     dual.observe(Trajectory((0.0, high), **path.columns), True)
     np.testing.assert_array_equal(dual.estimates().steps, base.estimates().steps)
     np.testing.assert_allclose(dual.estimates().mean, base.estimates().mean, atol=1e-9)
@@ -168,8 +169,6 @@ def test_pooled_estimates_are_those_of_single_sourcing(estimator):
     levels = np.linspace(0.0, 10.0, 11)
     evaluator = problem.evaluator(np.column_stack([0 * levels, levels]))
     assert evaluator.observe(path, True) == 500
-    base = single(3).evaluator(levels)
-    base.observe(simulator(single(3), demand + 100.0).play((10.0,), 500).trajectory, False)
     for column, high in enumerate(levels):
         costs = simulator(single(3), demand).play((high,), 500).costs
         total = costs.sum() - 9.0 * demand.sum()
@@ -271,33 +270,82 @@ def test_the_sample_path_order_compares_both_differences():
     assert order.informs(4, 5)
 
 
-def related(first, share_e, share_gap):
-    """A policy of which another one tells on every path."""
-    z_e, z_r = first
-    lower = share_e * z_e
-    return lower, lower + share_gap * (max(first) - z_e)
+def related(problem, played, share_e, share_gap):
+    """A policy of which another one tells on every path; with L_e > 0 of the same difference."""
+    lower = share_e * played[0]
+    share_gap = share_gap if problem.expedited_lead_time == 0 else 1.0
+    return lower, lower + share_gap * (max(played) - played[0])
 
 
 shares = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0.0, 1.0))
+pairs_of_shares = st.lists(st.tuples(shares, shares), min_size=4, max_size=4)
 
 
-@given(st.integers(0, 3), policy, st.lists(st.tuples(shares, shares), min_size=5), demand_path)
-@settings(deadline=None, max_examples=150)
+@given(st.integers(0, 3), policy, pairs_of_shares, demand_path)
+@settings(deadline=None, max_examples=200)
 def test_replay_from_sales_equals_the_real_rollout(expedited, played, lower, demand):
     """What a related policy would have cost is known exactly from the sales alone."""
     problem = shop(expedited + 1, expedited, order_by="sample-path")
-    candidates = np.array([played, *(related(played, *pair) for pair in lower)])
+    candidates = np.array([played, *(related(problem, played, *pair) for pair in lower)])
     path = simulator(problem, demand).play(played, demand.size).trajectory
     evaluator = problem.evaluator(candidates)
     assert evaluator.observe(path, evaluate=True) == demand.size
     estimates = evaluator.estimates()
-    told = problem.order(np.vstack([candidates, played]))
-    for column, candidate in enumerate(candidates.tolist()):
-        if not told.informs(len(candidates), column):
-            continue  # the difference of two levels was rounded
-        assert estimates.steps[column] == demand.size
-        expected = pseudo_cost(problem, tuple(candidate), demand)
+    order = problem.order(np.vstack([candidates, played]))
+    told = [order.informs(len(candidates), column) for column in range(len(candidates))]
+    assert told[0]
+    np.testing.assert_array_equal(estimates.steps, demand.size * np.array(told))
+    for column in np.flatnonzero(told):  # all, unless rounding has made a difference larger
+        expected = pseudo_cost(problem, tuple(candidates[column]), demand)
         assert estimates.sums[:, column].sum() == pytest.approx(expected, abs=1e-7)
+
+
+def sales_of(problem, played, demand):
+    """What the paper's equations say is sold."""
+    state = (0.0, (0.0,) * problem.regular_lead_time, (0.0,) * problem.expedited_lead_time)
+    sales = []
+    for wanted in demand:
+        state, _, sold, _, _ = dual_index_period(state, played, wanted)
+        sales.append(sold)
+    return sales
+
+
+@pytest.mark.parametrize(("expedited", "periods"), [(0, 4), (1, 5), (2, 5)])
+def test_the_sample_path_order_holds_on_all_small_paths(expedited, periods):
+    """All policies of whole levels up to 2 and all paths of demand up to 2."""
+    problem = shop(expedited + 1, expedited, order_by="sample-path")
+    policies = [(float(e), float(r)) for r in range(3) for e in range(r + 1)]
+    order = problem.order(np.array(policies))
+    paths = list(itertools.product((0.0, 1.0, 2.0), repeat=periods))
+    real = {(j, path): sales_of(problem, policies[j], path) for j in range(6) for path in paths}
+    known = np.ones((6, 6), dtype=bool)
+    for i, j in itertools.product(range(6), repeat=2):
+        told = {tuple(real[i, path]): path for path in paths}
+        known[i, j] = all(
+            sales_of(problem, policies[j], seen) == real[j, path] for seen, path in told.items()
+        ) and all(sales_of(problem, policies[j], real[i, path]) == real[j, path] for path in paths)
+        assert known[i, j] or not order.informs(i, j)
+    # It leaves out little: at least the policies that never sell are known from all others.
+    assert not known.all()
+    assert sum(order.informs(i, j) for i in range(6) for j in range(6)) > 6
+
+
+@pytest.mark.parametrize(
+    ("expedited", "played", "other", "demand"),
+    [
+        # Lower levels, but a larger difference: the paper's remark.
+        (0, (1.0, 2.0), (0.0, 2.0), [1.0, 2.0]),
+        (1, (1.0, 1.0), (0.0, 1.0), [0.0, 1.0, 1.0]),
+        # With L_e > 0 a smaller difference is not enough either.
+        (1, (1.0, 2.0), (1.0, 1.0), [0.0, 1.0, 1.0, 1.0]),
+        (2, (1.0, 2.0), (1.0, 1.0), [0.0, 0.0, 1.0, 0.0, 1.0, 1.0]),
+    ],
+)
+def test_what_the_sample_path_order_does_not_claim_is_false(expedited, played, other, demand):
+    problem = shop(expedited + 1, expedited, order_by="sample-path")
+    seen = sales_of(problem, played, demand)
+    assert sales_of(problem, other, seen) != sales_of(problem, other, demand)
+    assert not problem.order(np.array([played, other])).informs(0, 1)
 
 
 class Oracle(ReplayEstimator):
@@ -316,8 +364,8 @@ class Oracle(ReplayEstimator):
 def test_no_step_after_a_change_of_policy_needs_unseen_demand(expedited, plays, data, demand):
     """Without restarts candidates go on from the real state, cut to their own levels."""
     problem = shop(expedited + 1, expedited, order_by="sample-path")
-    pairs = data.draw(st.lists(st.tuples(shares, shares), min_size=3, max_size=3))
-    candidates = np.array([related(played, *pair) for played in plays for pair in pairs])
+    pairs = data.draw(pairs_of_shares)
+    candidates = np.array([related(problem, played, *pair) for played in plays for pair in pairs])
     seen = ReplayEstimator(problem, candidates, 1, "float64")
     oracle = Oracle(problem, candidates, 1, "float64")
     system = simulator(problem, demand)
@@ -340,7 +388,7 @@ def test_steps_while_the_position_is_above_the_new_level_do_not_count():
 
 
 def test_the_papers_remark_has_a_counter_example():
-    """Both levels lower is not enough: on the demand 3, 5 the policy (0, 5) has the higher stock."""
+    """Both levels lower is not enough: on the demand 3, 5 the policy (0, 5) has the more stock."""
     demand, problem = np.array([3.0, 5.0]), shop(1, 0, high=5.0, order_by="sample-path")
     rollouts = [simulator(problem, demand).play(played, 2) for played in ((3.0, 5.0), (0.0, 5.0))]
     stocks = [rollout.trajectory["stock"].tolist() for rollout in rollouts]
@@ -438,21 +486,21 @@ def test_estimates_are_right_on_average(estimator):
     truth = exact.cost - problem.lost_sales_cost * DEMAND.mean_demand()
     means = []
     for seed in range(24):
-        path = problem.simulator(DEMAND, seed).play((2.0, 5.0), 1500).trajectory
+        path = problem.simulator(DEMAND, seed).play((1.0, 5.0), 8000).trajectory
         evaluator = problem.evaluator(candidates)
         evaluator.observe(path, True)
         means.append(evaluator.estimates().mean)
     error = np.std(means, axis=0, ddof=1) / math.sqrt(24) + exact.standard_error
-    # Candidates start empty, and so cost a little more than in the long run.
-    start = 10.0 * (problem.lost_sales_cost + 1.0) / (0.3 * 1500)
+    # Candidates start empty, and may lose a demand of 3 by that in 0.3 · 8000 periods or more.
+    start = 3 * (problem.holding_cost + problem.lost_sales_cost) / (0.3 * 8000)
     assert (np.abs(np.mean(means, axis=0) - truth) <= 6 * error + start).all()
-    assert start < 0.1 * np.ptp(truth) < 0.3
+    assert (6 * error + start < 0.2 * np.ptp(truth)).all()
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize("restart", ["none", "return"])
 def test_learners_never_see_demand_that_was_lost(estimator, restart):
-    problem, demand = small(estimator), sporadic(2000, seed=5, mean=1.0)
+    problem, demand = small(estimator), sporadic(2000, seed=5, mean=3.0)
     learner = IOPEA(problem, restart=restart, radius=0.5)
     system = simulator(problem, demand)
     censored = np.zeros(demand.size, dtype=bool)
@@ -464,7 +512,7 @@ def test_learners_never_see_demand_that_was_lost(estimator, restart):
         censored[done : done + len(path)] = path["sales"] == path["stock"]
         learner.tell(path)
         done += len(path)
-    assert censored.sum() > 50
+    assert censored.sum() > 100
     more = demand + censored * np.random.default_rng(6).exponential(5.0, demand.size)
     other = IOPEA(problem, restart=restart, radius=0.5)
     iopea.run(other, simulator(problem, more), demand.size)
@@ -548,7 +596,8 @@ def test_rounded_records_change_nothing_much(estimator):
         evaluator.observe(told, True)
         assert evaluator.departures == 0
         means.append(evaluator.estimates().mean)
-    np.testing.assert_allclose(means[1], means[0], atol=0.02)
+    # Of 1 % of the periods it is decided anew whether they are hits.
+    np.testing.assert_allclose(means[1], means[0], atol=0.05 if estimator == "hitting" else 0.02)
 
 
 def test_departures_are_told():

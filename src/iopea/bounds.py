@@ -27,6 +27,7 @@ from iopea.errors import InputError
 from iopea.model import check_count, check_nonnegative, check_positive, check_share
 from iopea.policies import default_radius
 from iopea.problems.lost_sales import SPAN_FACTOR
+from iopea.problems.zero_runs import data_needed
 from iopea.types import Array
 
 #: Each epoch costs at most 7 w N_k β_k (label ``lem_a.5`` and what follows it).
@@ -209,8 +210,8 @@ def dual_index_bound(
 ) -> Bound:
     """Dual sourcing (label ``cor:dual_index_regret``), costs in [0, 1].
 
-    α = (1-γ)/2 γ^L_r, H = 1/((1-γ) γ^L_r), d = 2, w = 1, and T_h(δ) of the order
-    log(1/δ) / ((1-γ)^4 γ^(2 L_r)), here with the constant 1.
+    α = (1-γ)/2 γ^L_r, H = 1/((1-γ) γ^L_r), d = 2, w = 1, and T_h(δ) of the proof, which is
+    of the order log(1/δ) / ((1-γ)^4 γ^(2 L_r)).
     """
     check_share("zero_probability", zero_probability)
     check_count("regular_lead_time", regular_lead_time)
@@ -224,7 +225,7 @@ def dual_index_bound(
         lipschitz=lipschitz,
         restart_time=restart_time,
         alpha=rest * run / 2,
-        data_needed=math.ceil(math.log(1 / delta) / (rest**4 * run**2)),
+        data_needed=data_needed(zero_probability, regular_lead_time, delta),
         delta=delta,
     )
 

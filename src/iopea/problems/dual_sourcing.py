@@ -18,9 +18,9 @@ Among policies with the same z_r the cheapest by estimate is played.
 For L_r - L_e = 1 there is also a sample-path order, in which the stock of a policy is never below
 that of those it informs: with L_e = 0 all that have a z_e and a z_r - z_e no larger than its own,
 with L_e > 0 those of the same z_r - z_e and a lower z_e. The paper's remark has z_r in the place of
-z_r - z_e. That is not enough: on the demand 3, 5 from an empty system with L_r = 1, the policy (3, 5)
-has a stock of 3 and 3, but (0, 5) one of 0 and 5, so that what it would have sold in the second
-period is not seen. The width of this order grows like 1/r, so it takes many more plays.
+z_r - z_e. That is not enough: on the demand 3, 5 from an empty system with L_r = 1, the policy
+(3, 5) has a stock of 3 and 3, but (0, 5) one of 0 and 5, so that what it would have sold in the
+second period is not seen. The width of this order grows like 1/r, so it takes many more plays.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from iopea.problems.lost_sales import (
     check_sales,
     time_to_sell,
 )
-from iopea.problems.zero_runs import lipschitz
+from iopea.problems.zero_runs import data_needed, lipschitz
 from iopea.seeds import seed_for
 from iopea.types import (
     Array,
@@ -164,11 +164,10 @@ class DualConstants(Constants):
     regular_lead_time: int = 1
 
     def data_needed(self, delta: float) -> int:
-        """T_h(δ): sqrt(T) >= (2 sqrt(2 log(2/δ)) + 2) / ((1-γ)² γ^L_r); 1 where γ is unknown."""
+        """T_h(δ); 1 where γ is unknown."""
         if self.zero_demand is None or not 0 < self.zero_demand < 1:
             return 1
-        rest = (1 - self.zero_demand) ** 2 * self.zero_demand**self.regular_lead_time
-        return math.ceil(((2 * math.sqrt(2 * math.log(2 / delta)) + 2) / rest) ** 2)
+        return data_needed(self.zero_demand, self.regular_lead_time, delta)
 
 
 class DualSourcing(Model, Problem):
@@ -194,7 +193,7 @@ class DualSourcing(Model, Problem):
     ...     regular_cost=0, expedited_cost=0.5, zero_demand=0.5,
     ...     expedited_levels={"low": 0, "high": 6}, regular_levels={"low": 0, "high": 6})
     >>> shop.constants.alpha, shop.constants.data_needed(0.05)
-    (0.0625, 14116)
+    (0.0625, 14142)
     """
 
     kind: ClassVar[str] = "dual-sourcing"

@@ -68,3 +68,17 @@ def lipschitz(zero_probability: float, regular_lead_time: int, unit_costs: float
     below = 1 - GROWTH + (1 - gamma) * gamma**regular_lead_time * GROWTH ** (regular_lead_time + 1)
     mean = expected_run_time(gamma, regular_lead_time)
     return float(unit_costs * (run / below / 2 - 1) / mean)
+
+
+def data_needed(zero_probability: float, regular_lead_time: int, delta: float) -> int:
+    """Steps from which on stock equal to z_r is frequent enough, up to δ [T_h(δ)].
+
+    sqrt(T_h) = (2 sqrt(2 log(2/δ)) + 2) / ((1-γ)² γ^L_r), as in the proof (``dip_th_bound``).
+
+    >>> data_needed(0.5, 2, 0.05)
+    14142
+    """
+    gamma = check_share("zero_probability", zero_probability)
+    rest = (1 - gamma) ** 2 * gamma ** check_count("regular_lead_time", regular_lead_time)
+    root = (2 * math.sqrt(2 * math.log(2 / check_share("delta", delta))) + 2) / rest
+    return math.ceil(root**2)
