@@ -172,7 +172,7 @@ def batch_ends(periods: int, policies: int) -> Indices:
     >>> batch_ends(10, 1).tolist()
     [4, 8, 10]
     """
-    most = min(MOST_BATCHES, max(64, MOST_COSTS // max(policies, 1)))
+    most = min(MOST_BATCHES, max(16, MOST_COSTS // max(policies, 1)))
     size = FIRST_BATCH
     while periods > size * most:
         size *= 2

@@ -35,10 +35,11 @@ import numpy as np
 from pydantic import field_validator, model_validator
 
 from iopea.demand import Demand, DemandStream, Exponential, demand_from
+from iopea.errors import InputError
 from iopea.kernels import dual_sourcing as kernels
 from iopea.model import Count, Model, NonNegative, Probability
 from iopea.order import InformationOrder
-from iopea.policies import MOST_POINTS, Box, PolicyClass
+from iopea.policies import Box, PolicyClass
 from iopea.problems.base import Constants, Problem, Simulator, as_policies
 from iopea.problems.dual_estimators import (
     DualEvaluator,
@@ -78,6 +79,8 @@ _ESTIMATORS: dict[str, type[DualEvaluator]] = {
 }
 #: Share of the highest level by which gaps that are the same may differ by rounding.
 _SAME_GAP = 1e-9
+#: The most pairs of levels in a net.
+MOST_PAIRS = 2_000_000
 #: Points of an axis up to which a net is counted exactly.
 _COUNTED = 10**6
 #: Periods of a path held in memory at a time in long evaluations.
@@ -120,7 +123,17 @@ class DualIndex(PolicyClass):
         return self._axes[axis].ends(0)
 
     def net(self, radius: float) -> Array:
-        """The grid of this spacing, without the policies that do the same as others."""
+        """The grid of this spacing, without the policies that do the same as others.
+
+        More than two million policies are refused.
+        """
+        points = self.count(radius)
+        if points > MOST_PAIRS:
+            least = radius * math.sqrt(points / MOST_PAIRS)
+            raise InputError(
+                f"The net of radius {radius:g} has {points} pairs of levels, more than "
+                f"{MOST_PAIRS}: use larger steps, or a radius of about {1.01 * least:.2g}."
+            )
         return self._distinct(*(axis.net(radius)[:, 0] for axis in self._axes))
 
     def thinned(self, per_axis: int, radius: float) -> Array:
@@ -144,16 +157,11 @@ class DualIndex(PolicyClass):
 
     def _distinct(self, expedited: Array, regular: Array) -> Array:
         first = self._first(expedited, regular)
-        if expedited.size * regular.size <= MOST_POINTS:
-            fast, slow = np.meshgrid(expedited, regular, indexing="ij")
-            taken = np.arange(regular.size)[None, :] >= first[:, None]
-            return np.column_stack([fast[taken], slow[taken]])
-        return np.vstack(
-            [
-                np.column_stack([np.full(regular.size - i, level), regular[i:]])
-                for level, i in zip(expedited, first, strict=True)
-            ]
-        )
+        parts = [
+            np.column_stack([np.full(regular.size - i, level), regular[i:]])
+            for level, i in zip(expedited, first, strict=True)
+        ]
+        return np.vstack(parts)
 
 
 @dataclass(frozen=True)
