@@ -1,10 +1,11 @@
 import json
 import sys
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -310,9 +311,10 @@ def test_the_tests_are_those_of_scipy(size, seed, ties):
     one, other = rng.normal(size=(2, size)) * [[1.0], [3.0]] + [[0.0], [rng.normal()]]
     if ties:
         one, other = one.round(), other.round()
-    assert _smirnov(one, other) == pytest.approx(
-        stats.ks_2samp(one, other, method="exact").pvalue, abs=1e-12
-    )
+    with warnings.catch_warnings(record=True) as refused:
+        exact = stats.ks_2samp(one, other, method="exact").pvalue
+    assume(not refused)  # where SciPy can't compute the exact value, it takes another one
+    assert _smirnov(one, other) == pytest.approx(exact, abs=1e-12)
     if one.std() > 0 and other.std() > 0:
         welch = stats.ttest_ind(one, other, equal_var=False).pvalue
         assert _welch(one, other) == pytest.approx(welch, rel=1e-9)

@@ -91,6 +91,7 @@ def test_known_shapes_have_their_euler_characteristic():
     assert measured(half, half) == pytest.approx((1.0, 5 + math.sqrt(50) / 2, 12.5))
     hole = full[(full != 2).any(axis=1)]
     assert euler(hole) == 0
+    assert measured(hole, hole)[0] == 1
     two = full[(full[:, 0] != full[:, 1]) & (np.abs(full[:, 0] - full[:, 1]) > 1)]
     assert euler(two) == 2
     line = grid([0.0], range(4))
@@ -117,8 +118,17 @@ def drawing(policies):
     return picture
 
 
-@given(st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1))
-@settings(deadline=None, max_examples=150)
+places = st.tuples(st.integers(0, 5), st.integers(0, 5))
+whole_grid = frozenset(itertools.product(range(6), repeat=2))
+
+
+@given(
+    st.one_of(
+        st.sets(places, min_size=1),
+        st.sets(places, max_size=12).map(lambda gone: whole_grid - gone),
+    )
+)
+@settings(deadline=None, max_examples=200)
 def test_euler_characteristic_is_pieces_less_holes(chosen):
     policies = np.array(sorted(chosen), dtype=float)
     picture = drawing(policies)
@@ -224,19 +234,25 @@ def test_exceedance_of_one_policy_is_a_t_test():
             assert single == pytest.approx(stats.t.sf(critical, freedom), rel=1e-9)
 
 
-def test_exceedance_of_a_great_circle():
-    """The largest of g_1 cos + g_2 sin is above c if its length is, with probability e^(-c²/2)."""
-    for critical in (1.0, 2.0, 3.0):
-        # L_1 of a closed curve is its length, and it has no end: L_0 is 0.
-        chance = exceedance(critical, 1e9, (0.0, 2 * math.pi, 0.0))
-        assert chance == pytest.approx(math.exp(-(critical**2) / 2), rel=1e-6)
+@pytest.mark.parametrize("critical", [0.5, 2.0, 4.0])
+def test_exceedance_of_all_directions_is_a_chi_distribution(critical):
+    """The largest of u·g over all directions u of R^2 or R^3 is the length of g.
+
+    A great circle has no end, L_0 = 0, and the length 2π; a sphere has L_0 = 2 and the area 4π.
+    """
+    circle, sphere = (0.0, 2 * math.pi, 0.0), (2.0, 0.0, 4 * math.pi)
+    assert exceedance(critical, 1e9, circle) == pytest.approx(stats.chi.sf(critical, 2), rel=1e-6)
+    assert exceedance(critical, 1e9, sphere) == pytest.approx(stats.chi.sf(critical, 3), rel=1e-6)
 
 
-def test_exceedance_of_a_whole_sphere():
-    """The largest over all directions of R^3 is the length of a vector: P(χ_3 > c)."""
-    for critical in (2.0, 3.0):
-        chance = exceedance(critical, 1e9, (2.0, 0.0, 4 * math.pi))
-        assert chance == pytest.approx(stats.chi.sf(critical, 3), rel=1e-6)
+@pytest.mark.parametrize("critical", [0.5, 2.0, 4.0])
+@pytest.mark.parametrize("freedom", [3.0, 7.0, 40.0])
+def test_exceedance_of_all_directions_is_hotellings(critical, freedom):
+    """The same with an error of each direction's own: T² = k ν/(ν+1-k) F_{k, ν+1-k}."""
+    for k, sizes in ((2, (0.0, 2 * math.pi, 0.0)), (3, (2.0, 0.0, 4 * math.pi))):
+        rest = freedom + 1 - k
+        exact = stats.f.sf(critical**2 * rest / (k * freedom), k, rest)
+        assert exceedance(critical, freedom, sizes) == pytest.approx(exact, rel=1e-9)
 
 
 # The rule

@@ -7,7 +7,7 @@ differ in where that sample comes from:
 ``hitting``
     Periods that began with a stock of exactly the played z_r (label ``def_dip_ERM``).
 ``level``
-    All periods whose stock was at least the candidate's z_r.
+    All periods whose stock was at least the z_r of every candidate.
 ``product-limit``
     All periods; where the shop was sold out, demand is drawn from the product-limit law of all
     records, given that it was at least the stock.
@@ -181,27 +181,49 @@ def batch_ends(periods: int, policies: int) -> Indices:
 
 
 class LevelEstimator(_Pooled):
-    """Simulates each candidate on the periods whose stock was at least its z_r."""
+    """Simulates candidates on the periods whose stock was at least the highest of their z_r.
+
+    Each could use the periods of its own z_r, which are more; but differences of candidates that
+    are simulated on different periods vary far more than those on the same ones.
+    """
+
+    def __init__(
+        self, problem: DualSourcing, policies: Array, threads: int, precision: str
+    ) -> None:
+        super().__init__(problem, policies, threads, precision)
+        self._reach = 0.0
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed periods, and how high the stock may have been."""
+        if evaluate and len(trajectory):
+            self._reach = max(self._reach, *trajectory.policy)
+        return super().observe(trajectory, evaluate)
 
     def _estimate(self, stock: Array, sales: Array) -> Estimates:
         tops = self._policies.max(axis=1)
-        # Batches are cut by the periods that tell of the highest candidate: others have more.
-        useful = np.flatnonzero(stock >= tops.max(initial=0.0) - self._tolerance)
-        cuts = useful[batch_ends(useful.size, tops.size) - 1] + 1
-        if not cuts.size:
-            return Estimates(np.empty((0, tops.size)), np.empty(0))
-        cuts[-1] = stock.size
-        sums, sizes = np.zeros((2, cuts.size, tops.size))
-        groups = [np.arange(tops.size)]
-        if useful.size < stock.size:
-            order = np.argsort(tops, kind="stable")
-            groups = np.split(order, np.flatnonzero(np.diff(tops[order])) + 1)
-        for group in groups:
-            told = np.flatnonzero(stock >= tops[group[0]] - self._tolerance)
-            ends = np.searchsorted(told, cuts)
-            sums[:, group] = self._simulate(sales[told], ends, self._policies[group])
-            sizes[:, group] = np.diff(ends, prepend=0)[:, None]
-        return Estimates(sums, sizes)
+        told = tops <= self._reach + self._tolerance
+        highest = tops[told].max(initial=0.0)
+        demand = sales[stock >= highest - self._tolerance] if told.any() else np.empty(0)
+        ends = batch_ends(demand.size, tops.size)
+        sizes = np.diff(ends, prepend=0).astype(np.float64)
+        sums = self._simulate(demand, ends, self._policies)
+        if told.all():
+            return Estimates(sums, sizes)
+        return Estimates(sums * told, sizes[:, None] * told)
+
+    def forget(self) -> None:
+        """Drop all records."""
+        super().forget()
+        self._reach = 0.0
+
+    def state_dict(self) -> State:
+        """The real state, the candidates, the records and the highest z_r played."""
+        return {**super().state_dict(), "reach": self._reach}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        super().load_state_dict(state)
+        self._reach = float(state["reach"])
 
 
 class HittingEstimator(LevelEstimator):
@@ -217,8 +239,6 @@ class ProductLimitEstimator(_Pooled):
 
     def _estimate(self, stock: Array, sales: Array) -> Estimates:
         ends = batch_ends(stock.size, len(self._policies))
-        if not ends.size:
-            return Estimates(np.empty((0, len(self._policies))), np.empty(0))
         sums = self._simulate(self._demand(stock, sales), ends, self._policies)
         return Estimates(sums, np.diff(ends, prepend=0).astype(np.float64))
 
