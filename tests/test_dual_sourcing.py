@@ -376,6 +376,51 @@ def test_no_step_after_a_change_of_policy_needs_unseen_demand(expedited, plays, 
     np.testing.assert_allclose(seen.estimates().sums, oracle.estimates().sums, rtol=0, atol=1e-7)
 
 
+def cut(state, level):
+    """A state without what lies above a level, that which arrives last first."""
+    on_hand, regular, expedited = state[0], list(state[1]), list(state[2])
+    above = max(on_hand + sum(regular) + sum(expedited) - level, 0.0)
+    for age in reversed(range(len(regular))):
+        for orders in (regular, expedited):
+            if age < len(orders):
+                less = min(orders[age], above)
+                orders[age] -= less
+                above -= less
+    return on_hand - above, tuple(regular), tuple(expedited)
+
+
+@given(st.integers(0, 3), st.lists(policy, min_size=2, max_size=4, unique=True), st.data())
+@settings(deadline=None, max_examples=100)
+def test_candidates_go_on_from_the_real_state_cut_to_their_level(expedited, plays, data):
+    """From when the real position is not above the level that is played."""
+    problem = shop(expedited + 1, expedited, order_by="sample-path")
+    demand, pairs = data.draw(demand_path), data.draw(pairs_of_shares)
+    candidates = [related(problem, played, *pair) for played in plays for pair in pairs[:2]]
+    order = problem.order(np.array([*plays, *candidates]))
+    evaluator = ReplayEstimator(problem, np.array(candidates), 1, "float64")
+    system = simulator(problem, demand)
+    totals, steps = np.zeros(len(candidates)), np.zeros(len(candidates))
+    state = (0.0, (0.0,) * (expedited + 1), (0.0,) * expedited)
+    for i, part in enumerate(np.array_split(demand, len(plays))):
+        evaluator.observe(system.play(plays[i], part.size).trajectory, True)
+        start = None
+        for t, wanted in enumerate(part.tolist()):
+            position = state[0] + sum(state[1]) + sum(state[2])
+            if start is None and position <= max(plays[i]):
+                start = t
+                for j, candidate in enumerate(candidates):
+                    if order.informs(i, len(plays) + j):
+                        (costs,) = dual_replay_twin(
+                            [candidate], problem.lead_times, part[t:].tolist(), problem.unit_costs,
+                            [part.size - t], [cut(state, max(candidate))],
+                        )  # fmt: skip
+                        totals[j] += costs[0]
+                        steps[j] += part.size - t
+            state, *_ = dual_index_period(state, plays[i], wanted)
+    np.testing.assert_array_equal(evaluator.estimates().steps, steps)
+    np.testing.assert_allclose(evaluator.estimates().sums.sum(axis=0), totals, rtol=0, atol=1e-7)
+
+
 def test_steps_while_the_position_is_above_the_new_level_do_not_count():
     problem = shop(1, 0, order_by="sample-path")
     system = simulator(problem, np.ones(40))
@@ -421,34 +466,37 @@ def test_order_checks_tell_the_papers_remark_from_what_holds():
 
 @pytest.mark.parametrize("lead_times", [(1, 0), (2, 1), (4, 1)])
 @pytest.mark.parametrize("estimator", POOLED)
-def test_candidates_are_simulated_on_the_periods_that_tell_of_all(lead_times, estimator):
-    """Whole units, so that a stock is one of the levels or is not."""
+@pytest.mark.parametrize("highest", [4, 6])
+def test_candidates_are_simulated_on_the_periods_that_tell_of_all(lead_times, estimator, highest):
+    """Those whose stock was at least the highest z_r of the candidates, or all of them filled in.
+
+    Whole units, so that a stock is one of the levels or is not.
+    """
     problem = shop(*lead_times, estimator=estimator)
     demand = np.random.default_rng(3).poisson(1.5, 3000).astype(float)
     plays = [(2.0, 9.0), (4.0, 6.0), (1.0, 6.0), (5.0, 5.0)]
     system = simulator(problem, demand)
     paths = [system.play(played, 750).trajectory for played in plays]
-    candidates = [(float(e), float(r)) for r in range(1, 7) for e in range(r + 1)] + [(4.0, 2.0)]
+    levels = range(highest + 1)
+    candidates = [(float(e), float(r)) for r in levels for e in range(r + 1)] + [(4.0, 2.0)]
     evaluator = problem.evaluator(np.array(candidates))
     for path in paths:
         assert evaluator.observe(path, True) == 750
     stock = np.concatenate([path["stock"] for path in paths])
     sales = np.concatenate([path["sales"] for path in paths])
-    hits = stock == np.repeat([max(played) for played in plays], 750)
+    told = stock >= highest
+    if estimator == "hitting":
+        told &= stock == np.repeat([max(played) for played in plays], 750)
+    sample = demand[told]
+    if estimator == "product-limit":
+        sample = evaluator._demand(stock, sales)
+    assert sample.size > 10
     estimates = evaluator.estimates()
-    for column, candidate in enumerate(candidates):
-        sample = demand
-        if estimator == "product-limit":
-            sample = evaluator._demand(stock, sales)
-        elif estimator == "level":
-            sample = demand[stock >= 6.0]  # the highest that any candidate can hold
-        else:
-            sample = demand[hits & (stock >= 6.0)]
-        assert estimates.steps[column] == sample.size > 10
-        (expected,) = dual_replay_twin(
-            [candidate], lead_times, sample.tolist(), problem.unit_costs, [sample.size]
-        )
-        assert estimates.sums[:, column].sum() == pytest.approx(expected[0], abs=1e-6)
+    np.testing.assert_array_equal(estimates.steps, sample.size)
+    (expected,) = dual_replay_twin(
+        candidates, lead_times, sample.tolist(), problem.unit_costs, [sample.size]
+    )
+    np.testing.assert_allclose(estimates.sums.sum(axis=0), expected, rtol=0, atol=1e-6)
 
 
 def test_on_hits_the_sample_is_demand_as_far_as_the_level_reaches():
@@ -481,20 +529,22 @@ def test_the_law_of_demand_on_hits_is_that_of_demand():
 def test_estimates_are_right_on_average(estimator):
     """Means of 24 replications are within six standard errors of the truth: 5e-6 each."""
     problem = shop(1, 0, high=6.0, estimator=estimator)
-    candidates = np.array([[1.0, 2.0], [2.0, 4.0], [0.0, 5.0], [3.0, 3.0], [2.0, 5.0]])
+    candidates = np.array([[1.0, 2.0], [1.0, 3.0], [0.0, 3.0], [2.0, 3.0], [3.0, 3.0]])
     exact = iopea.evaluate(problem.simulator(DEMAND), candidates, 1_000_000)
     truth = exact.cost - problem.lost_sales_cost * DEMAND.mean_demand()
-    means = []
+    means, naive = [], []
     for seed in range(24):
-        path = problem.simulator(DEMAND, seed).play((1.0, 5.0), 8000).trajectory
+        path = problem.simulator(DEMAND, seed).play((1.0, 3.0), 6000).trajectory
         evaluator = problem.evaluator(candidates)
         evaluator.observe(path, True)
         means.append(evaluator.estimates().mean)
+        naive.append(evaluator._simulate(path["sales"], np.array([6000]), candidates)[0] / 6000)
     error = np.std(means, axis=0, ddof=1) / math.sqrt(24) + exact.standard_error
-    # Candidates start empty, and may lose a demand of 3 by that in 0.3 · 8000 periods or more.
-    start = 3 * (problem.holding_cost + problem.lost_sales_cost) / (0.3 * 8000)
+    # Candidates start empty, and may lose a demand of 3 by that in 0.3 · 6000 periods or more.
+    start = 3 * (problem.holding_cost + problem.lost_sales_cost) / (0.3 * 6000)
     assert (np.abs(np.mean(means, axis=0) - truth) <= 6 * error + start).all()
-    assert (6 * error + start < 0.2 * np.ptp(truth)).all()
+    # With sales in the place of demand they would not be.
+    assert (np.abs(np.mean(naive, axis=0) - truth) > 6 * error + start).any()
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
@@ -582,6 +632,26 @@ def test_records_may_be_told_in_any_pieces(estimator):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_what_is_not_to_be_judged_is_followed_and_not_counted(estimator):
+    problem, played = small(estimator), (2.0, 6.0)
+    demand = sporadic(303)
+    system = simulator(problem, demand)
+    evaluator = problem.evaluator(np.array([played]))
+    own = 0.0
+    for judged in (True, False, True):
+        rollout = system.play(played, 101)
+        assert evaluator.observe(rollout.trajectory, judged) == (101 if judged else 0)
+        done = system._stream.at
+        lost = problem.lost_sales_cost * demand[done - 101 : done].sum()
+        own += rollout.costs.sum() - lost if judged else 0.0
+    assert evaluator.departures == 0
+    assert evaluator.estimates().steps[0] <= 202
+    if estimator == "replay":
+        # A policy that is played is known by what it cost.
+        assert evaluator.estimates().sums.sum() == pytest.approx(own, abs=1e-7)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_rounded_records_change_nothing_much(estimator):
     problem = small(estimator)
     policies = problem.policy_class.net(0.5)
@@ -629,7 +699,7 @@ def best():
 
 
 def test_the_best_policy_of_the_small_setting(best):
-    """As in /work/shared/facts.md: 2.16 at (1.6, 2.5)."""
+    """By long simulations of others it costs 2.16 and is (1.6, 2.5), to about 0.5 %."""
     assert best.cost == pytest.approx(2.16, rel=0.01)
     assert best.policy == pytest.approx((1.6, 2.5), abs=0.1)
 
@@ -652,8 +722,7 @@ def play_and_count(learner, problem, steps, seed):
     [
         ("product-limit", 0.05, 0.002),
         ("hitting", 0.05, 0.002),
-        # Candidates with different z_r are compared on different periods: a larger error.
-        ("level", 0.05, 0.01),
+        ("level", 0.05, 0.002),
         # Most plays tell of few policies: after 20,000 steps neighbours are not told apart.
         ("replay", 0.5, 0.04),
     ],

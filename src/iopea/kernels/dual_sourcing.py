@@ -19,6 +19,7 @@ tells the slots of these two rings.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -52,108 +53,121 @@ def raised(position, level):  # type: ignore[no-untyped-def]
     return position if position > level else level
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _at_once(work, width, slot, demand, on_y, on_sales, on_x):  # type: ignore[no-untyped-def]
-    """One period with L_e = 0; ``slot`` is the row of the regular order that comes in next."""
-    for j in range(width):
-        x, v = work[_X, j], work[_V, j]
-        y = raised(x, work[_LEVEL, j])
-        sales = sold(y, demand)
-        after = y + work[slot, j]
-        work[slot, j] = v - y
-        work[_V, j] = after
-        work[_X, j] = after - sales
-        work[_COST, j] += on_y * y - on_sales * sales - on_x * x
+def _periods(slots: int, ahead: int, pair: bool) -> Any:
+    """Compile one or two periods, for rings of no, one or more slots and entries.
+
+    In registers, two periods take little longer than one; a ring of one slot is handed on from the
+    first to the second. With L_e = 0 the stock is y itself, with L_e = 1 all that was left of the
+    expedited position.
+    """
+
+    @njit(cache=True, nogil=True, error_model="numpy")
+    def kernel(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer):  # type: ignore[no-untyped-def]
+        for j in range(width):
+            level, v0, x0 = work[_LEVEL, j], work[_V, j], work[_X, j]
+            y0 = raised(x0, level)
+            stock0 = y0
+            if ahead == 1:
+                stock0 = work[_REST, j]
+            elif ahead > 1:
+                stock0 = work[_LEFT, j] + work[e0, j]
+            sales0 = sold(stock0, d0)
+            v1 = v0 if slots == 0 else y0 + work[s0, j]
+            x1 = v1 - sales0
+            if ahead > 1:
+                work[e0, j] = y0 - work[_REST, j]
+            if not pair:
+                if slots > 0:
+                    work[s0, j] = v0 - y0
+                if ahead > 0:
+                    work[_REST, j] = y0 - sales0
+                if ahead > 1:
+                    work[_LEFT, j] = stock0 - sales0
+                work[_V, j] = v1
+                work[_X, j] = x1
+                work[_COST, j] += holding * stock0 + dearer * (y0 - x0) - on_sales * sales0
+            else:
+                y1 = raised(x1, level)
+                stock1 = y1
+                if ahead == 1:
+                    stock1 = y0 - sales0
+                elif ahead > 1:
+                    stock1 = stock0 - sales0 + work[e1, j]
+                    work[e1, j] = y1 - (y0 - sales0)
+                sales1 = sold(stock1, d1)
+                v2 = v1
+                if slots == 1:
+                    v2 = y1 + (v0 - y0)
+                    work[s0, j] = v1 - y1
+                elif slots > 1:
+                    v2 = y1 + work[s1, j]
+                    work[s0, j] = v0 - y0
+                    work[s1, j] = v1 - y1
+                if ahead > 0:
+                    work[_REST, j] = y1 - sales1
+                if ahead > 1:
+                    work[_LEFT, j] = stock1 - sales1
+                work[_V, j] = v2
+                work[_X, j] = v2 - sales1
+                work[_COST, j] += (
+                    holding * (stock0 + stock1)
+                    + dearer * ((y0 - x0) + (y1 - x1))
+                    - on_sales * (sales0 + sales1)
+                )
+
+    return kernel
+
+
+# Named by their slots and entries, of which 2 stands for more.
+_one_0_0 = _periods(0, 0, False)
+_one_0_1 = _periods(0, 1, False)
+_one_0_2 = _periods(0, 2, False)
+_one_1_0 = _periods(1, 0, False)
+_one_1_1 = _periods(1, 1, False)
+_one_1_2 = _periods(1, 2, False)
+_two_0_0 = _periods(0, 0, True)
+_two_0_1 = _periods(0, 1, True)
+_two_0_2 = _periods(0, 2, True)
+_two_1_1 = _periods(1, 1, True)
+_two_1_2 = _periods(1, 2, True)
+_two_2_1 = _periods(2, 1, True)
+_two_2_2 = _periods(2, 2, True)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _four_at_once(work, width, r0, r1, r2, r3, d0, d1, d2, d3, on_y, on_sales, on_x):  # type: ignore[no-untyped-def]
-    """Four periods with L_e = 0 and L_r >= 5: no order of theirs comes in before their end."""
-    for j in range(width):
-        level = work[_LEVEL, j]
-        x0 = work[_X, j]
-        y0 = raised(x0, level)
-        s0 = sold(y0, d0)
-        v1 = y0 + work[r0, j]
-        work[r0, j] = work[_V, j] - y0
-        x1 = v1 - s0
-        y1 = raised(x1, level)
-        s1 = sold(y1, d1)
-        v2 = y1 + work[r1, j]
-        work[r1, j] = v1 - y1
-        x2 = v2 - s1
-        y2 = raised(x2, level)
-        s2 = sold(y2, d2)
-        v3 = y2 + work[r2, j]
-        work[r2, j] = v2 - y2
-        x3 = v3 - s2
-        y3 = raised(x3, level)
-        s3 = sold(y3, d3)
-        v4 = y3 + work[r3, j]
-        work[r3, j] = v3 - y3
-        work[_V, j] = v4
-        work[_X, j] = v4 - s3
-        work[_COST, j] += (
-            on_y * ((y0 + y1) + (y2 + y3))
-            - on_sales * ((s0 + s1) + (s2 + s3))
-            - on_x * ((x0 + x1) + (x2 + x3))
-        )
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _four_next_day(work, width, d0, d1, d2, d3, on_y, on_sales, on_x):  # type: ignore[no-untyped-def]
-    """Four periods with L_e = 0 and L_r = 1: v stays what it is."""
-    for j in range(width):
-        level, v = work[_LEVEL, j], work[_V, j]
-        x0 = work[_X, j]
-        y0 = raised(x0, level)
-        s0 = sold(y0, d0)
-        x1 = v - s0
-        y1 = raised(x1, level)
-        s1 = sold(y1, d1)
-        x2 = v - s1
-        y2 = raised(x2, level)
-        s2 = sold(y2, d2)
-        x3 = v - s2
-        y3 = raised(x3, level)
-        s3 = sold(y3, d3)
-        work[_X, j] = v - s3
-        work[_COST, j] += (
-            on_y * ((y0 + y1) + (y2 + y3))
-            - on_sales * ((s0 + s1) + (s2 + s3))
-            - on_x * ((x0 + x1) + (x2 + x3))
-        )
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _next_day(work, width, demand, on_y, on_sales, on_x):  # type: ignore[no-untyped-def]
-    """One period with L_e = 0 and L_r = 1."""
-    for j in range(width):
-        x = work[_X, j]
-        y = raised(x, work[_LEVEL, j])
-        sales = sold(y, demand)
-        work[_X, j] = work[_V, j] - sales
-        work[_COST, j] += on_y * y - on_sales * sales - on_x * x
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _later(work, width, slot, entry, demand, on_y, on_sales, on_x, holding):  # type: ignore[no-untyped-def]
-    """One period with L_e > 0; ``entry`` is the row of what arrives now, ``slot`` -1 for l = 1."""
-    for j in range(width):
-        x, v = work[_X, j], work[_V, j]
-        y = raised(x, work[_LEVEL, j])
-        stock = work[_LEFT, j] + work[entry, j]
-        sales = sold(stock, demand)
-        work[entry, j] = y - work[_REST, j]
-        after = v
-        if slot >= 0:
-            after = y + work[slot, j]
-            work[slot, j] = v - y
-        work[_REST, j] = y - sales
-        work[_V, j] = after
-        work[_X, j] = after - sales
-        work[_LEFT, j] = stock - sales
-        work[_COST, j] += on_y * y - on_sales * sales - on_x * x + holding * (stock - y)
+def _advance(work, width, slots, ahead, now, d0, d1, pair, holding, on_sales, dearer):  # type: ignore[no-untyped-def]
+    """Choose among the kernels of one and two periods."""
+    s0 = _RINGS + (now % slots if slots > 0 else 0)
+    s1 = _RINGS + ((now + 1) % slots if slots > 0 else 0)
+    e0 = _RINGS + slots + (now % ahead if ahead > 0 else 0)
+    e1 = _RINGS + slots + ((now + 1) % ahead if ahead > 0 else 0)
+    if pair:
+        if ahead == 0:
+            _two_0_0(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+        elif slots == 0 and ahead == 1:
+            _two_0_1(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+        elif slots == 0:
+            _two_0_2(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+        elif slots == 1 and ahead == 1:
+            _two_1_1(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+        elif slots == 1:
+            _two_1_2(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+        elif ahead == 1:
+            _two_2_1(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+        else:
+            _two_2_2(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+    elif slots == 0 and ahead == 0:
+        _one_0_0(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+    elif slots == 0 and ahead == 1:
+        _one_0_1(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+    elif slots == 0:
+        _one_0_2(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+    elif ahead == 0:
+        _one_1_0(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+    elif ahead == 1:
+        _one_1_1(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+    else:
+        _one_1_2(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -168,11 +182,11 @@ def _replay(  # type: ignore[no-untyped-def]
     demand, ends, levels, state, clock, gap, ahead, holding, price, regular, expedited, batches,
     start, stop,
 ):  # fmt: skip
-    # The cost of a period, h (stock - S) - p S + c_r Q^r + c_e Q^e, in terms of y, S and x.
-    # c_r is paid on all orders, which are the sales of the period before.
+    # The cost of a period is h (stock - S) - p S + c_r (Q^r + Q^e) + (c_e - c_r) Q^e, and both
+    # orders together are the sales of the period before.
     number = state.dtype.type
     dearer = number(expedited - regular)
-    on_y, on_sales = number(holding + dearer), number(holding + price - regular)
+    on_sales = number(holding + price - regular)
     rows = state.shape[0]
     work = np.empty((_STATE + rows, BLOCK + _PADDING), state.dtype)
     slots = gap - 1
@@ -189,32 +203,13 @@ def _replay(  # type: ignore[no-untyped-def]
             _order_cost(work, width, regular)
             while t < ends[b]:
                 now = clock + t
-                if ahead > 0:
-                    slot = _RINGS + now % slots if slots > 0 else -1
-                    entry = _RINGS + slots + now % ahead
-                    _later(work, width, slot, entry, demand[t], on_y, on_sales, dearer, holding)
-                    t += 1
-                elif slots == 0 and ends[b] - t >= 4:
-                    _four_next_day(
-                        work, width, demand[t], demand[t + 1], demand[t + 2], demand[t + 3],
-                        on_y, on_sales, dearer,
-                    )  # fmt: skip
-                    t += 4
-                elif slots == 0:
-                    _next_day(work, width, demand[t], on_y, on_sales, dearer)
-                    t += 1
-                elif slots >= 4 and ends[b] - t >= 4:
-                    _four_at_once(
-                        work, width, _RINGS + now % slots, _RINGS + (now + 1) % slots,
-                        _RINGS + (now + 2) % slots, _RINGS + (now + 3) % slots,
-                        demand[t], demand[t + 1], demand[t + 2], demand[t + 3],
-                        on_y, on_sales, dearer,
-                    )  # fmt: skip
-                    t += 4
-                else:
-                    slot = _RINGS + now % slots
-                    _at_once(work, width, slot, demand[t], on_y, on_sales, dearer)
-                    t += 1
+                # With L_e = 0 and a ring, one period at a time is faster.
+                pair = ends[b] - t >= 2 and (slots == 0 or ahead > 0)
+                _advance(
+                    work, width, slots, ahead, now, demand[t], demand[t + pair], pair,
+                    holding, on_sales, dearer,
+                )  # fmt: skip
+                t += 1 + pair
             _order_cost(work, width, -regular)
             for j in range(width):
                 batches[b, first + j] = work[_COST, j]
