@@ -284,6 +284,12 @@ def test_rounded_records_do_not_add_up():
     np.testing.assert_allclose(seen_regular, regular, atol=0.04)
 
 
+def test_sold_out_is_sold_out_however_records_are_rounded():
+    regular, expedited = np.zeros(1), np.zeros(0)
+    stock, sales = np.array([2.99]), np.array([2.99])
+    assert kernels.follow((3.0, 5.0), 0.0, regular, expedited, stock, sales, 0.05) == (0.0, 0)
+
+
 def test_a_stock_that_orders_do_not_explain_is_counted_and_taken_over():
     regular, expedited = np.zeros(1), np.zeros(0)
     stock, sales = np.array([2.0, 4.0, 4.0]), np.array([0.0, 0.0, 0.0])
