@@ -1,11 +1,14 @@
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from iopea import cli
 from iopea.kernels import dual_sourcing as kernels
 from iopea.kernels import lost_sales
-from iopea.testing import dual_index_period, dual_replay_speed, dual_replay_twin
+from iopea.testing import dual_index_period, dual_replay_speed, dual_replay_twin, replay_speed
 
 COSTS = (1.5, 7.0, 0.8, 2.3)
 
@@ -347,3 +350,24 @@ def test_speed_report_checks_the_kernel_against_the_twin(lead_times, precision):
     assert (speed.lead_time, speed.precision) == (lead_times, precision)
     assert speed.largest_error < (1e-9 if precision == "float64" else 1e-3)
     assert speed.ratio == speed.kernel / speed.twin > 1
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_bench_shows_dual_sourcing_in_both_precisions(capsys, monkeypatch, as_json):
+    monkeypatch.setattr(cli, "replay_speed", lambda *which: replay_speed(*which, 64, 200))
+    monkeypatch.setattr(cli, "dual_replay_speed", lambda *which: dual_replay_speed(*which, 64, 200))
+    cli.bench(as_json=as_json)
+    out = capsys.readouterr().out
+    if not as_json:
+        assert "dual-index policies" in out
+        assert out.count("(3, 1)") == 2
+        return
+    rows = json.loads(out)["dual_replay"]
+    assert sorted((row["precision"], *row["lead_time"]) for row in rows) == [
+        (precision, *leads)
+        for precision in ("float32", "float64")
+        for leads in ((1, 0), (2, 0), (3, 1), (5, 0))
+    ]
+    for row in rows:
+        assert row["ratio"] == pytest.approx(row["kernel"] / row["twin"])
+        assert row["largest_error"] < (1e-9 if row["precision"] == "float64" else 1e-3)

@@ -57,6 +57,8 @@ class Setting:
     delta : float. Probability that the guarantee may fail [δ].
     horizon : int or None. Steps of the whole run [T], where known.
     sensitivity : float. Change of the cost of one step per unit of policy.
+    unseen : float, optional. The most that an unseen event may count; the range of costs if
+        not given.
     listed : bool. Whether estimates are always those of all policies that may still be best;
         otherwise only some are asked for, and a judgement must hold for all others too.
     published_alpha, published_factor : float. The α of the published experiments, where it is
@@ -74,6 +76,7 @@ class Setting:
     delta: float = 0.05
     horizon: int | None = None
     sensitivity: float = 0.0
+    unseen: float | None = None
     listed: bool = True
     published_alpha: float | None = None
     published_factor: float = 1.0
@@ -279,7 +282,7 @@ class Paired(Rule):
     missing events look like certainty (Hall's correction for studentised means,
     on that side only, less the standard error of a skewness); and by
     M |θ - θ'| log(1/δ_k)/N, where M |θ - θ'| is what two policies may differ by in one
-    step (L_Θ where one is proved): an event of probability log(1/δ_k)/N may have stayed
+    step (L_Θ where one is proved), at most the range of costs: an event of probability log(1/δ_k)/N may have stayed
     unseen for N steps, and then neither a standard error nor a skewness shows it.
     """
 
@@ -324,8 +327,9 @@ class Paired(Rule):
         if estimates.rank is not None:
             critical = min(critical, _scheffe(estimates.rank, freedom, level))
         distance = np.abs(policies - policies[best]).max(axis=1)
+        most = self.setting.cost_range if self.setting.unseen is None else self.setting.unseen
         with np.errstate(divide="ignore", invalid="ignore"):
-            effect = np.fmin(self.setting.sensitivity * distance, self.setting.cost_range)
+            effect = np.fmin(self.setting.sensitivity * distance, most)
             unseen = effect * math.log(1 / level) / estimates.steps
             chance = (critical + lean * (2 * critical**2 + 1) / 6) * error
             worse = mean - mean[best] > np.maximum(chance, unseen)

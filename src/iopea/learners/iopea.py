@@ -40,6 +40,8 @@ DEFAULT_POINTS = 2000
 #: A class of several parameters is discretised to at most so many policies, unless a radius is
 #: given; a larger one whose policies need no list is not listed.
 MOST_LISTED = 2**16
+#: A share of the steps below which it is said that hardly any told of the best policy.
+_HARDLY = 0.01
 #: Steps asked for at a time on the way back to the initial state.
 RETURN_STEPS = 1024
 
@@ -178,7 +180,15 @@ class IOPEA(Learner):
     @property
     def outlook(self) -> str:
         """In words: how the run would end now and what would change that."""
-        return self._ending() + self._departed()
+        return self._ending() + self._hardly_told() + self._departed()
+
+    def _hardly_told(self) -> str:
+        if not self.effective_alpha < _HARDLY:
+            return ""
+        return (
+            f" Of all steps only {self.effective_alpha:.2g} told of the best policy by estimate, "
+            "as a share: another estimator may use more of them."
+        )
 
     def _ending(self) -> str:
         if self.stop is not Stop.NOTHING_ELIMINATED:
@@ -342,6 +352,7 @@ def _setting(problem: Problem, pool: Pool, delta: float, horizon: int | None) ->
         sensitivity=(
             constants.lipschitz if constants.sensitivity is None else constants.sensitivity
         ),
+        unseen=constants.unseen,
         listed=isinstance(pool, Listed),
         published_alpha=constants.published_alpha,
         published_factor=constants.published_factor,

@@ -77,6 +77,7 @@ class Listed(Pool):
         self.policies = policies
         self.order = problem.order(policies)
         self.evaluator = evaluator
+        self._preference = problem.preference(policies)
         self._alive = np.arange(len(policies), dtype=np.intp)
         self._means = np.full(len(policies), np.nan)
 
@@ -97,7 +98,11 @@ class Listed(Pool):
         return self._means
 
     def maximal(self, chance: Generator | None = None) -> list[Policy]:
-        prefer = self._means if chance is None else chance.random(self.survivors)
+        prefer = self._means
+        if chance is not None:
+            prefer = chance.random(self.survivors)
+        elif self._preference is not None and np.isnan(self._means).any():
+            prefer = self._preference[self._alive]
         return [self._policy(i) for i in self.order.maximal(self._alive, prefer=prefer)]
 
     def judge(self, rule: Rule, epoch: int) -> float:

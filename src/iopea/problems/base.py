@@ -45,6 +45,8 @@ class Constants:
     alpha : float. Share of the steps that are of use to a counterfactual estimate [α].
     settling : int. Steps until a decision shows in the cost: the lead time.
     sensitivity : float. Change of the cost of one step per unit of policy; L_Θ if not given.
+    unseen : float. The most that an event which stayed unseen may change the cost of a policy
+        by, times its probability; the range of costs if not given.
     published_alpha, published_factor : float. What the published experiments put for α (α if
         not given), and what they multiplied β_k by.
 
@@ -61,6 +63,7 @@ class Constants:
     alpha: float = 1.0
     settling: int = 0
     sensitivity: float | None = None
+    unseen: float | None = None
     published_alpha: float | None = None
     published_factor: float = 1.0
 
@@ -185,6 +188,13 @@ class Problem(ABC):
     @abstractmethod
     def order(self, policies: Array) -> InformationOrder:
         """The information order on these policies, an array (n, d)."""
+
+    def preference(self, policies: Array) -> Array | None:
+        """Which of policies that inform each other to play while some survivor is unknown.
+
+        The lowest value is preferred. None: the best by estimate, as far as there is one.
+        """
+        return None
 
     @abstractmethod
     def evaluator(

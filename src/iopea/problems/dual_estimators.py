@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 #: Length of the first batches, which doubles so that there are never more than this many.
 FIRST_BATCH = 4
 MOST_BATCHES = 512
+#: Groups of batches without which the law of demand is estimated anew.
+LAW_GROUPS = 16
+#: Candidates for which that is done at the most; others take the nearest one's.
+MOST_REPRESENTATIVES = 2048
+#: Fewer periods of use than these say nothing.
+FEWEST_PERIODS = 16
 #: The most batch costs to hold; above it, fewer batches are made.
 MOST_COSTS = 2**23
 
@@ -203,7 +209,9 @@ class LevelEstimator(_Pooled):
         tops = self._policies.max(axis=1)
         told = tops <= self._reach + self._tolerance
         highest = tops[told].max(initial=0.0)
-        demand = sales[stock >= highest - self._tolerance] if told.any() else np.empty(0)
+        demand = sales[stock >= highest - self._tolerance]
+        if demand.size < FEWEST_PERIODS:
+            demand = demand[:0]
         ends = batch_ends(demand.size, tops.size)
         sizes = np.diff(ends, prepend=0).astype(np.float64)
         sums = self._simulate(demand, ends, self._policies)
@@ -235,23 +243,75 @@ class HittingEstimator(LevelEstimator):
 
 
 class ProductLimitEstimator(_Pooled):
-    """Simulates all candidates on all periods, with censored demand filled in."""
+    """Simulates all candidates on all periods, with censored demand filled in.
+
+    Of demand beyond all that was ever seen nothing is known. Candidates to whom it makes a
+    difference whether it is as low or as high as can be are not judged.
+
+    Demand that was filled in is not data: batches alone would not show the error of the law that
+    it was drawn from. So the law is estimated again without each of 16 groups of batches, and what
+    that changes for a candidate goes into the batch sums of the group (a jackknife).
+    """
 
     def _estimate(self, stock: Array, sales: Array) -> Estimates:
         ends = batch_ends(stock.size, len(self._policies))
-        sums = self._simulate(self._demand(stock, sales), ends, self._policies)
-        return Estimates(sums, np.diff(ends, prepend=0).astype(np.float64))
+        sizes = np.diff(ends, prepend=0).astype(np.float64)
+        demand = self._demand(stock, sales)
+        unseen = np.isinf(demand)
+        low = np.where(unseen, stock, demand)
+        sums = self._simulate(low, ends, self._policies) + self._law_error(stock, sales, ends)
+        if not unseen.any():
+            return Estimates(sums, sizes)
+        high = np.where(unseen, 2 * self._problem.bound, demand)
+        whole = ends[-1:]
+        change = self._simulate(high, whole, self._policies) - self._simulate(
+            low, whole, self._policies
+        )
+        told = np.abs(change[0]) <= self._tolerance
+        return Estimates(sums * told, sizes[:, None] * told)
 
-    def _demand(self, stock: Array, sales: Array) -> Array:
+    def _demand(self, stock: Array, sales: Array, known: Mask | slice = slice(None)) -> Array:
+        """Demand of each period, by the law of the known ones; infinite if beyond all seen."""
         sold_out = sales >= stock
         if not sold_out.any():
             return sales
         # The same period is always filled in at the same share, whatever comes after it.
         shares = np.random.Generator(np.random.PCG64(seed_for("imputation"))).random(sales.size)
         demand = sales.copy()
-        law = ProductLimit(sales, sold_out)
+        law = ProductLimit(sales[known], sold_out[known])
         demand[sold_out] = law.at_least(sales[sold_out], shares[sold_out])
         return demand
+
+    def _law_error(self, stock: Array, sales: Array, ends: Indices) -> Array:
+        """What the error of the law adds to each batch; nothing where nothing was censored."""
+        groups = min(LAW_GROUPS, ends.size)
+        if groups < 2 or not (sales >= stock).any():
+            return np.zeros((ends.size, len(self._policies)))
+        of_batch = np.arange(ends.size) * groups // ends.size
+        of_period = of_batch[np.searchsorted(ends, np.arange(stock.size), side="right")]
+        some, nearest = self._representatives()
+        costs = np.empty((groups, len(some)))
+        for group in range(groups):
+            demand = self._demand(stock, sales, of_period != group)
+            demand = np.minimum(demand, 2 * self._problem.bound)
+            costs[group] = self._simulate(demand, ends[-1:], self._policies[some])[0]
+        change = (costs.mean(axis=0) - costs) * np.sqrt(1 - 1 / groups)
+        # Spread over the batches of its group, a change keeps its square.
+        batches = np.bincount(of_batch)
+        added = change[of_batch][:, nearest] / np.sqrt(batches[of_batch])[:, None]
+        return np.asarray(added - added.mean(axis=0))
+
+    def _representatives(self) -> tuple[Indices, Indices]:
+        """Candidates for which the error of the law is computed, and which stands for each."""
+        count = len(self._policies)
+        if count <= MOST_REPRESENTATIVES:
+            return np.arange(count), np.arange(count)
+        per_axis = int(np.sqrt(MOST_REPRESENTATIVES))
+        low, high = self._policies.min(axis=0), self._policies.max(axis=0)
+        cells = (self._policies - low) / np.maximum(high - low, 1e-300) * (per_axis - 1)
+        cell = np.rint(cells) @ np.array([per_axis, 1.0])
+        _, some, nearest = np.unique(cell, return_index=True, return_inverse=True)
+        return some, nearest
 
 
 class ReplayEstimator(DualEvaluator):

@@ -348,6 +348,10 @@ class DualSourcing(Model, Problem):
         apart = 2 * self.bound * place
         return InformationOrder.from_key(np.column_stack([level + apart, level - apart]))
 
+    def preference(self, policies: Array) -> Array:
+        """While something is unknown, the highest z_e: it has the most stock, and sees the most."""
+        return -as_policies(policies)[:, 0]
+
     def evaluator(
         self, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> DualEvaluator:

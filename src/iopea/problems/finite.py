@@ -213,16 +213,22 @@ class FiniteMDP(Model, Problem):
 
     @property
     def constants(self) -> Constants:
-        """H as given or assumed, and L_Θ = 0 for a finite class."""
+        """H as given or assumed, and L_Θ = 0 for a finite class.
+
+        A transition that was never seen may change the cost of a policy by H times its
+        probability, so elimination is only as sure as H is right.
+        """
         low, high = self.cost_bounds
+        span = self.span or self.states * (high - low)
         return Constants(
-            span=self.span or self.states * (high - low),
+            span=span,
             lipschitz=0.0,
             bound=float(max(self.actions - 1, 1)),
             dimension=self.states,
             cost_low=low,
             cost_high=high,
-            sensitivity=high - low,
+            sensitivity=np.inf,
+            unseen=span,
         )
 
     @property

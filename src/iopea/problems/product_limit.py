@@ -16,7 +16,7 @@ from iopea.types import Array, Mask
 
 
 class ProductLimit:
-    """The law of demand by all sales so far.
+    """The law of demand by all sales so far; what was never seen counts as infinite demand.
 
     Parameters
     ----------
@@ -37,10 +37,11 @@ class ProductLimit:
         seen = drops > 0
         self.values: Array = np.asarray(survival.quantiles[seen])
         self.probabilities: Array = np.asarray(drops[seen])
-        # Demand beyond all that was ever seen is put at the largest stock that was sold out.
+        # Of demand beyond all that was ever seen, only the probability is known.
         beyond = 1.0 - float(self.probabilities.sum())
-        if not self.values.size or beyond > np.finfo(np.float64).eps * sales.size:
-            self.values = np.append(self.values, sales.max(initial=0.0))
+        self.beyond = beyond if beyond > np.finfo(np.float64).eps * sales.size else 0.0
+        if not self.values.size or self.beyond:
+            self.values = np.append(self.values, np.inf)
             self.probabilities = np.append(self.probabilities, beyond)
 
     def at_least(self, limits: Array, shares: Array) -> Array:

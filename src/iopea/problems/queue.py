@@ -145,6 +145,7 @@ class ServiceRateQueue(Model, Problem):
             raise ValueError("All costs are 0, so every policy is best: give one that is not.")
         entering = self.arrival_rate_bound * self.profile
         leaving = self.deadline_rate_bound * np.arange(self.buffer + 1) + self.max_rate
+        leaving[0] = 0.0  # in an empty queue there is no one to serve
         least = float((entering + leaving).max())
         if self.uniform_rate < least * (1 - _ROUNDING):
             raise ValueError(
