@@ -258,7 +258,7 @@ class ProductLimitEstimator(_Pooled):
         sizes = np.diff(ends, prepend=0).astype(np.float64)
         demand = self._demand(stock, sales)
         unseen = np.isinf(demand)
-        low = np.where(unseen, stock, demand)
+        low = np.where(unseen, sales.max(initial=0.0), demand)  # beyond all that was ever seen
         sums = self._simulate(low, ends, self._policies) + self._law_error(stock, sales, ends)
         if not unseen.any():
             return Estimates(sums, sizes)
