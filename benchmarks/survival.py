@@ -74,6 +74,10 @@ CASES: dict[str, list[tuple[str, Problem, Any]]] = {
         ("lead times 4 and 2", dual(4, 2, 12, 0.2), EXPONENTIAL),
         ("slow mover", dual(2, 0, 6, 0.1), SLOW),
         ("poisson", dual(2, 0, 15, 1), Poisson(mean=2)),
+        # Levels that hardly reach what is needed: most of demand is never seen.
+        ("poisson, tight levels", dual(5, 0, 10, 1), Poisson(mean=4)),
+        ("poisson, less tight", dual(5, 0, 14, 1), Poisson(mean=4)),
+        ("exponential, tight levels", dual(5, 0, 12, 1, penalty=11), Exponential(mean=4)),
         ("small exponential, level", dual(1, 0, 6, 0.1, estimator="level"), EXPONENTIAL),
         ("small exponential, hitting", dual(1, 0, 6, 0.1, estimator="hitting"), EXPONENTIAL),
     ],

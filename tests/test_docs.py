@@ -1,10 +1,13 @@
 """What the documents say runs."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -30,10 +33,11 @@ def test_code_and_problem_files_in_documents_run(document, tmp_path, monkeypatch
     text = (ROOT / document).read_text()
     code = blocks(text, "python")
     assert code
-    names = {"__name__": "document"}
+    module = ModuleType("document")  # annotations are looked up in the module of a class
+    monkeypatch.setitem(sys.modules, "document", module)
     try:
         for block in code:
-            exec(compile(block, document, "exec"), names)
+            exec(compile(block, document, "exec"), vars(module))
         for file in blocks(text, "toml"):
             problem, truth = parse_problem(file)
             assert problem.describe()["kind"] in iopea.PROBLEMS
@@ -43,9 +47,38 @@ def test_code_and_problem_files_in_documents_run(document, tmp_path, monkeypatch
         iopea.PROBLEMS.update(before)
 
 
-def test_readme_names_every_kind_of_problem():
-    for kind in iopea.PROBLEMS:
-        assert f"`{kind}`" in README
+def test_the_readme_names_kinds_that_there_are():
+    named = re.findall(r"^\| `([a-z-]+)`[:| ]", README, flags=re.MULTILINE)
+    assert len(set(named) & set(iopea.PROBLEMS)) == 6
+
+
+def test_the_problem_of_the_guide_is_one_file_and_one_line_in_the_package(tmp_path):
+    """The page's code, saved in a copy of the package, with its line in the registry."""
+    package = tmp_path / "iopea"
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "src" / "iopea", package, ignore=ignored)
+    file = package / "problems" / "reserve_price.py"
+    file.write_text(blocks((ROOT / "docs/add-a-problem.md").read_text(), "python")[0])
+    registry = package / "problems" / "__init__.py"
+    text = registry.read_text()
+    assert text.count("        LostSales,\n") == 1
+    text = text.replace("        LostSales,\n", "        LostSales,\n        ReservePrice,\n")
+    line = "from iopea.problems.reserve_price import ReservePrice\n\n#: Every kind"
+    registry.write_text(text.replace("\n#: Every kind", line))
+    code = (
+        "import iopea; from iopea.contract import check_problem; "
+        "check_problem(iopea.PROBLEMS['reserve-price']); print(iopea.__file__)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, timeout=300, check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert str(tmp_path) in done.stdout
+    ruff = [sys.executable, "-m", "ruff", "check", "--config", str(ROOT / "pyproject.toml")]
+    lint = subprocess.run([*ruff, str(file)], capture_output=True, text=True, check=False)
+    assert lint.returncode == 0, lint.stdout
 
 
 def test_readme_names_every_law_and_both_commands():

@@ -54,7 +54,8 @@ class IOPEA(Learner):
     problem : Problem. What is known; never the demand law.
     rule : str. ``"paired"``, ``"theorem"`` or ``"published"``.
     horizon : int, optional. Steps of the whole run [T]. Sets the radius of the
-        net to T^(-1/2); needed by rule ``theorem`` alone.
+        net to T^(-1/2), of several parameters as far as that gives at most 65,536
+        policies; needed by rule ``theorem`` alone.
     delta : float. Probability with which the guarantee may fail [δ].
     restart : str. ``"none"``: the system runs on between policies. ``"return"``:
         after each policy θ_R is played until the system is back in s_1.

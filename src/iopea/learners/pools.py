@@ -55,7 +55,7 @@ class Pool(ABC):
 
     @abstractmethod
     def survives(self, policy: Policy, rule: Rule, epoch: int) -> bool:
-        """Whether a policy may still be best, as of the last finished epoch."""
+        """Whether a policy may still be best; of those never listed, by all data so far."""
 
     @abstractmethod
     def estimates(self) -> Estimates:

@@ -5,7 +5,7 @@ that is complete as far as the candidate's stock ever reaches, which is its z_r.
 differ in where that sample comes from:
 
 ``hitting``
-    Periods that began with a stock of exactly the played z_r (label ``def_dip_ERM``).
+    Periods whose stock after arrivals was exactly the played z_r (label ``def_dip_ERM``).
 ``level``
     All periods whose stock was at least the z_r of every candidate.
 ``product-limit``
