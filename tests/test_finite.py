@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import iopea
+from exact_mdp import gain_and_bias, policy_iteration, stationary
 from iopea import IOPEA, InputError, Trajectory
 from iopea.files import read_problem
 from iopea.kernels.finite import return_time, solve_policies
-from iopea.kernels.mdp import gain_and_bias, policy_iteration, stationary
 from iopea.problems.dynamics import Dynamics
 from iopea.problems.finite import FiniteMDP
 from iopea.problems.finite_estimators import GroupedBatches

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import exact_mdp as mdp
 import iopea
 from iopea import InputError, Trajectory
 from iopea.files import parse_problem
-from iopea.kernels import mdp
 from iopea.kernels import queue as kernels
 from iopea.problems.queue import QueueRates, ServiceRateQueue
 from iopea.problems.queue_estimator import FEWEST_EVENTS

@@ -35,6 +35,7 @@ from iopea.types import Array, Claim, Indices, Mask, Policy, Truth, show_policy
 
 #: Steps and replications by default, and the least of them, for each claim.
 _DATA: dict[Claim, tuple[int, int]] = {"sample-path": (2000, 4), "distributional": (10_000, 24)}
+_FEW_USEFUL = 8
 _LEAST_DATA: dict[Claim, tuple[int, int]] = {"sample-path": (1, 1), "distributional": (2, 4)}
 #: Values per parameter of the policies that are looked at by default, by their parameters.
 _PER_AXIS = {1: 12, 2: 4}
@@ -342,13 +343,26 @@ class _Tests:
             raise unknown("claim", str(self.claim), get_args(Claim))
         self.error_rate = check_share("error_rate", error_rate)
         defaults, least = _DATA[self.claim], _LEAST_DATA[self.claim]
-        steps = check_count("steps", defaults[0] if steps is None else steps, least[0])
+        needed = self._steps_needed(problem)
+        steps = check_count("steps", max(defaults[0], needed) if steps is None else steps, least[0])
+        if steps < needed:
+            raise InputError(
+                f"{steps} steps are too few to test this claim: by it only a share of "
+                f"{problem.constants.alpha:.2g} of them tells anything, so use at least {needed}."
+            )
         if steps > _MOST_STEPS:
             raise InputError(f"steps must be at most {_MOST_STEPS}, not {steps}.")
         paths = defaults[1] if replications is None else replications
         paths = check_count("replications", paths, least[1])
         seed = check_count("seed", seed, least=0)
         self.trial = Trial(problem, truth, policies, steps, paths, seed)
+
+    def _steps_needed(self, problem: Problem) -> int:
+        """Steps of which a few are of use, where only a share of them is claimed to be."""
+        share = problem.constants.alpha
+        if self.claim == "sample-path" or not 0 < share < 1:
+            return 1
+        return math.ceil(_FEW_USEFUL / share)
 
     def outcome(self, pairs: Indices) -> Outcome:
         """Test all pairs i, j, an array (m, 2)."""

@@ -282,8 +282,9 @@ class Paired(Rule):
     missing events look like certainty (Hall's correction for studentised means,
     on that side only, less the standard error of a skewness); and by
     M |θ - θ'| log(1/δ_k)/N, where M |θ - θ'| is what two policies may differ by in one
-    step (L_Θ where one is proved), at most the range of costs: an event of probability log(1/δ_k)/N may have stayed
-    unseen for N steps, and then neither a standard error nor a skewness shows it.
+    step (L_Θ where one is proved), at most the range of costs or what the problem says: an
+    event of probability log(1/δ_k)/N may have stayed unseen for N steps, and then neither a
+    standard error nor a skewness shows it.
     """
 
     name = "paired"
