@@ -63,6 +63,7 @@ def _periods(slots: int, ahead: int, pair: bool) -> Any:
 
     @njit(cache=True, nogil=True, error_model="numpy")
     def kernel(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer):  # type: ignore[no-untyped-def]
+        on_y = holding + dearer
         for j in range(width):
             level, v0, x0 = work[_LEVEL, j], work[_V, j], work[_X, j]
             y0 = raised(x0, level)
@@ -85,7 +86,10 @@ def _periods(slots: int, ahead: int, pair: bool) -> Any:
                     work[_LEFT, j] = stock0 - sales0
                 work[_V, j] = v1
                 work[_X, j] = x1
-                work[_COST, j] += holding * stock0 + dearer * (y0 - x0) - on_sales * sales0
+                if ahead == 0:
+                    work[_COST, j] += on_y * y0 - dearer * x0 - on_sales * sales0
+                else:
+                    work[_COST, j] += holding * stock0 + dearer * (y0 - x0) - on_sales * sales0
             else:
                 y1 = raised(x1, level)
                 stock1 = y1
@@ -109,11 +113,12 @@ def _periods(slots: int, ahead: int, pair: bool) -> Any:
                     work[_LEFT, j] = stock1 - sales1
                 work[_V, j] = v2
                 work[_X, j] = v2 - sales1
-                work[_COST, j] += (
-                    holding * (stock0 + stock1)
-                    + dearer * ((y0 - x0) + (y1 - x1))
-                    - on_sales * (sales0 + sales1)
-                )
+                sold_in_both = on_sales * (sales0 + sales1)
+                if ahead == 0:
+                    work[_COST, j] += on_y * (y0 + y1) - dearer * (x0 + x1) - sold_in_both
+                else:
+                    held = holding * (stock0 + stock1)
+                    work[_COST, j] += held + dearer * ((y0 - x0) + (y1 - x1)) - sold_in_both
 
     return kernel
 
