@@ -14,7 +14,7 @@ from iopea.checking import check_order
 from iopea.confidence import _studentise
 from iopea.demand import Constant, Empirical, Exponential, Poisson
 from iopea.files import parse_problem
-from iopea.problems.dual_estimators import ReplayEstimator
+from iopea.problems.dual_replay import ReplayEstimator
 from iopea.problems.dual_sourcing import DualIndex, DualSourcing
 from iopea.problems.lost_sales import Levels
 from iopea.seeds import seed_for

@@ -18,22 +18,19 @@ tells the slots of these two rings.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from iopea.kernels.lost_sales import arrival, order_up_to
+from iopea.kernels.threads import in_threads
 from iopea.types import Array, Indices
 
 #: Policies advanced together, so that their states stay in the first-level cache.
 BLOCK = 512
 #: Unused columns of the working copy: rows a power of two apart would share cache sets.
 _PADDING = 24
-#: Share of the level below which a difference is rounding, not an order.
-_NOT_AN_ORDER = 1e-12
-#: Policy-periods below which starting threads costs more than it saves.
-_WORTH_A_THREAD = 2**20
 
 # Rows of the working copy: z_e and the cost of the batch, then the state.
 _LEVEL, _COST, _X, _V, _LEFT, _REST, _RINGS = 0, 1, 2, 3, 4, 5, 6
@@ -294,34 +291,8 @@ def replay(
             batches, start, stop,
         )  # fmt: skip
 
-    if threads == 1 or len(policies) * demand.size < _WORTH_A_THREAD:
-        advance(0, len(policies))
-        return batches
-    blocks = -(-len(policies) // BLOCK)
-    threads = min(threads, blocks)
-    edges = [min(len(policies), BLOCK * (blocks * i // threads)) for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(advance, edges[:-1], edges[1:]))
+    in_threads(advance, len(policies), demand.size, BLOCK, threads)
     return batches
-
-
-@njit(cache=True, inline="always")
-def _order_up_to(level, position):  # type: ignore[no-untyped-def]
-    order = level - position
-    # A remainder of rounding is not an order.
-    return order if order > _NOT_AN_ORDER * level else 0.0
-
-
-@njit(cache=True, inline="always")
-def _arrival(pipeline, order):  # type: ignore[no-untyped-def]
-    """Move a pipeline on by a period: put in the order, take out what arrives."""
-    if pipeline.shape[0] == 0:
-        return order
-    arriving = pipeline[0]
-    for i in range(pipeline.shape[0] - 1):
-        pipeline[i] = pipeline[i + 1]
-    pipeline[-1] = order
-    return arriving
 
 
 @njit(cache=True, inline="always")
@@ -336,9 +307,9 @@ def _order(z_e, z_r, on_hand, regular, expedited):  # type: ignore[no-untyped-de
     total = position
     for i in range(ahead + 1, regular.shape[0]):
         total += regular[i]
-    fast = _order_up_to(z_e, position)
-    slow = _order_up_to(z_r, total + fast)
-    return fast, slow, on_hand + _arrival(regular, slow) + _arrival(expedited, fast)
+    fast = order_up_to(z_e, position)
+    slow = order_up_to(z_r, total + fast)
+    return fast, slow, on_hand + arrival(regular, slow) + arrival(expedited, fast)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

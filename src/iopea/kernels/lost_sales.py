@@ -22,7 +22,6 @@ number of periods alone, and so do the bits.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from types import FunctionType
 from typing import Any
@@ -30,6 +29,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from iopea.kernels.threads import in_threads
 from iopea.types import Array, PeriodCost
 
 #: Policies advanced together, so that their states stay in the first-level cache.
@@ -42,8 +42,6 @@ SETTLE = {np.dtype("float64"): 1024, np.dtype("float32"): 128}
 _NOT_AN_ORDER = 1e-12
 #: Share of the level below which a position counts as equal to it.
 _ROUNDING = 1e-9
-#: Policy-periods below which starting threads costs more than it saves.
-_WORTH_A_THREAD = 2**20
 
 
 @njit(cache=True, inline="always")
@@ -194,14 +192,15 @@ def _replay(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
-def _order_up_to(level, position):  # type: ignore[no-untyped-def]
+def order_up_to(level, position):  # type: ignore[no-untyped-def]
+    """What is to be ordered to raise a position to a level."""
     order = level - position
     # A remainder of rounding is not an order: a cost per order would be charged for it.
     return order if order > _NOT_AN_ORDER * level else 0.0
 
 
 @njit(cache=True, inline="always")
-def _arrival(pipeline, order):  # type: ignore[no-untyped-def]
+def arrival(pipeline, order):  # type: ignore[no-untyped-def]
     """Move the pipeline on by a period: put in the order, take out what arrives."""
     if pipeline.shape[0] == 0:
         return order
@@ -222,8 +221,8 @@ def _roll_out(level, demand, on_hand, pipeline, stop_when_empty, stock, sales, l
             outstanding += pipeline[i]
         if stop_when_empty and on_hand + outstanding <= 0.0:
             return t, on_hand
-        order = _order_up_to(level, on_hand + outstanding)
-        arriving = _arrival(pipeline, order)
+        order = order_up_to(level, on_hand + outstanding)
+        arriving = arrival(pipeline, order)
         stock[t] = on_hand + arriving
         sales[t] = sold_by_now(stock[t], 0.0, demand[t])
         on_hand = stock[t] - sales[t]
@@ -310,14 +309,7 @@ def replay(
             )
         )  # fmt: skip
 
-    if threads == 1 or running.size * demand.size < _WORTH_A_THREAD:
-        return batches, advance(0, running.size)
-    # One contiguous part of whole blocks per thread, none of them empty.
-    blocks = -(-running.size // BLOCK)
-    threads = min(threads, blocks)
-    edges = [min(running.size, BLOCK * (blocks * i // threads)) for i in range(threads + 1)]
-    with ThreadPoolExecutor(threads) as pool:
-        settled = list(pool.map(advance, edges[:-1], edges[1:]))
+    settled = in_threads(advance, running.size, demand.size, BLOCK, threads)
     return batches, settled[0]
 
 
@@ -353,8 +345,8 @@ def _follow(level, settled, on_hand, pipeline, stock, sales, tolerance):  # type
         above = position - level
         if above > tolerance if settled else above <= _ROUNDING * level:
             return t, on_hand, not settled, departures
-        order = _order_up_to(level, position)
-        arriving = _arrival(pipeline, order)
+        order = order_up_to(level, position)
+        arriving = arrival(pipeline, order)
         expected = on_hand + arriving
         if abs(expected - stock[t]) > tolerance:
             departures += 1

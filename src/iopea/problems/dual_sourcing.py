@@ -46,8 +46,8 @@ from iopea.problems.dual_estimators import (
     HittingEstimator,
     LevelEstimator,
     ProductLimitEstimator,
-    ReplayEstimator,
 )
+from iopea.problems.dual_replay import ReplayEstimator
 from iopea.problems.lost_sales import (
     MOST_LEAD_TIME,
     Levels,
