@@ -14,8 +14,9 @@ from iopea.checking import check_order
 from iopea.confidence import _studentise
 from iopea.demand import Constant, Empirical, Exponential, Poisson
 from iopea.files import parse_problem
+from iopea.problems.dual_index import DualIndex
 from iopea.problems.dual_replay import ReplayEstimator
-from iopea.problems.dual_sourcing import DualIndex, DualSourcing
+from iopea.problems.dual_sourcing import DualSourcing
 from iopea.problems.lost_sales import Levels
 from iopea.seeds import seed_for
 from iopea.testing import assert_same_state, dual_index_period, dual_replay_twin
