@@ -117,6 +117,14 @@ class InformationOrder(ABC):
         """Whether data collected under policy i tells the cost of policy j."""
         return bool(self._row(self._checked_among([i])[0], self._checked_among([j]))[0])
 
+    def informed_by(self, i: int) -> Mask:
+        """Which policies i informs, a bool array (n,).
+
+        >>> InformationOrder.from_key([3.0, 1.0, 2.0]).informed_by(2)
+        array([False,  True,  True])
+        """
+        return self._row(self._checked_among([i])[0], np.arange(len(self)))
+
     def maximal(self, among: ArrayLike | None = None, prefer: ArrayLike | None = None) -> Indices:
         """One policy of each maximal class: together they inform every policy of ``among``.
 

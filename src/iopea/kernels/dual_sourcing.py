@@ -58,7 +58,6 @@ def _periods(slots: int, ahead: int, pair: bool) -> Any:
     expedited position.
     """
 
-    @njit(cache=True, nogil=True, error_model="numpy")
     def kernel(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer):  # type: ignore[no-untyped-def]
         on_y = holding + dearer
         for j in range(width):
@@ -117,7 +116,9 @@ def _periods(slots: int, ahead: int, pair: bool) -> Any:
                     held = holding * (stock0 + stock1)
                     work[_COST, j] += held + dearer * ((y0 - x0) + (y1 - x1)) - sold_in_both
 
-    return kernel
+    # Compiled code is kept by name: processes that compile at the same time must not mix them up.
+    kernel.__name__ = kernel.__qualname__ = f"_{'two' if pair else 'one'}_{slots}_{ahead}"
+    return njit(cache=True, nogil=True, error_model="numpy")(kernel)
 
 
 # Named by their slots and entries, of which 2 stands for more.
@@ -226,8 +227,8 @@ def start_state(
     """The state of policies, an array (n, 2) of (z_e, z_r), in which replay begins.
 
     ``held`` is an array (1 + L_r + L_e, n): stock on hand, then the regular and the expedited
-    orders on their way, oldest first; nothing of all that if not given. No position may lie above
-    that of the policy's levels.
+    orders on their way, oldest first; nothing of all that if not given. Neither the total position
+    nor z_e plus what lies outside the expedited position may be above the larger level.
 
     >>> start_state(np.array([[2.0, 5.0]]), (2, 0))[:, 0]
     array([0., 5., 0., 0., 0.])

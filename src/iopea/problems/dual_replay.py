@@ -72,7 +72,7 @@ class ReplayEstimator(DualEvaluator):
             self._told = np.ones(last, dtype=np.bool_)
         else:
             order = self._problem.order(np.vstack([self._policies, self._played]))
-            self._told = np.array([order.informs(last, i) for i in range(last)], dtype=np.bool_)
+            self._told = order.informed_by(last)[:last]
         held = np.concatenate([[self._on_hand], self._regular, self._expedited])
         state = np.repeat(held[:, None], last, axis=1)
         cut = np.maximum(self._position - self._policies.max(axis=1), 0.0)

@@ -216,31 +216,26 @@ class DualSourcing(Model, Problem):
         known. What a policy does differently in one period is bounded by all unit costs
         together; that this bounds L_Θ as well is seen in simulations, not proved.
         """
-        gamma, bound = self.zero_demand, self.bound
+        bound, lead_time, every = self.bound, self.regular_lead_time, sum(self.unit_costs)
+        # 0 stands for unknown, as does a γ of 1, with which nothing is ever sold.
+        gamma = 0.0 if self.zero_demand in (None, 1.0) else float(self.zero_demand or 0.0)
+        runs = (1 - gamma) * gamma**lead_time
         low = -self.lost_sales_cost * bound
         high = (self.holding_cost + max(self.regular_cost, self.expedited_cost)) * bound
-        known = gamma is not None and 0 < gamma < 1
-        runs = (1 - gamma) * gamma**self.regular_lead_time if known and gamma is not None else 0.0
-        every = sum(self.unit_costs)
+        on_paths = self.order_by == "sample-path"
         return DualConstants(
             span=(high - low) / runs if runs > 0 else math.inf,
-            lipschitz=(
-                lipschitz(gamma, self.regular_lead_time, every)
-                if known and gamma is not None
-                else math.inf
-            ),
+            lipschitz=lipschitz(gamma, lead_time, every) if gamma else math.inf,
             bound=bound,
             dimension=2,
             cost_low=low,
             cost_high=high,
-            alpha=1.0 if self.order_by == "sample-path" else runs / 2,
-            settling=self.regular_lead_time,
+            alpha=1.0 if on_paths else runs / 2,
+            settling=lead_time,
             sensitivity=every,
-            published_alpha=None
-            if not known or gamma is None
-            else (gamma**self.regular_lead_time / 2),
-            zero_demand=gamma,
-            regular_lead_time=self.regular_lead_time,
+            published_alpha=gamma**lead_time / 2 if gamma and not on_paths else None,
+            zero_demand=None if on_paths else gamma,
+            regular_lead_time=lead_time,
         )
 
     @property
@@ -257,11 +252,12 @@ class DualSourcing(Model, Problem):
         top = points.max(axis=1)
         if self.order_by == "regular-level":
             return InformationOrder.from_key(top)
-        level, gap = points[:, 0], top - points[:, 0]
+        level = points[:, 0]
+        gap = ((top - level) / (_SAME_GAP * self.bound)).round()
         if self.expedited_lead_time == 0:
             return InformationOrder.from_key(np.column_stack([level, gap]))
         # Of two keys that differ by more than any level where gaps differ, one is smaller.
-        _, place = np.unique((gap / (_SAME_GAP * self.bound)).round(), return_inverse=True)
+        _, place = np.unique(gap, return_inverse=True)
         apart = 2 * self.bound * place
         return InformationOrder.from_key(np.column_stack([level + apart, level - apart]))
 
