@@ -537,14 +537,7 @@ CONFIRMED = {
 }
 
 
-def needs(name):
-    """The example, skipped while there is no problem of its kind."""
-    kind = {"dual": "dual-sourcing", "queu": "queue"}.get(name[:4], "lost-sales")
-    missing = kind not in PROBLEMS
-    return pytest.param(name, marks=pytest.mark.skipif(missing, reason=f"There is no {kind}."))
-
-
-@pytest.mark.parametrize("name", [needs(name) for name in CONFIRMED])
+@pytest.mark.parametrize("name", CONFIRMED)
 def test_the_examples_are_confirmed_or_rejected(capsys, monkeypatch, name):
     status, out, _ = iopea(capsys, monkeypatch, "check-order", ORDERS / f"{name}.toml", "--json")
     report = json.loads(out)
@@ -572,7 +565,6 @@ def test_the_command_prints_a_table_and_a_sentence(capsys, monkeypatch):
     assert "20 pairs of 12 policies, exactly, on 2 paths of 300 steps each" in out
 
 
-@pytest.mark.skipif("dual-sourcing" not in PROBLEMS, reason="There is no dual-sourcing.")
 def test_two_periods_show_that_lower_levels_of_both_kinds_are_not_informed():
     # Demand is 2 in each period. Policy (1, 2) sells 1, and has 1 unit more in period 2. Policy
     # (0, 2) sells nothing at first, then has 2 units: that demand was 2 and not 1 is not seen.

@@ -17,7 +17,7 @@ from iopea.files import parse_problem
 from iopea.problems.dual_index import DualIndex
 from iopea.problems.dual_replay import ReplayEstimator
 from iopea.problems.dual_sourcing import DualSourcing
-from iopea.problems.lost_sales import Levels
+from iopea.problems.shop import Levels
 from iopea.seeds import seed_for
 from iopea.testing import assert_same_state, dual_index_period, dual_replay_twin
 

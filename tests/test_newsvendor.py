@@ -11,8 +11,8 @@ from iopea import IOPEA, InputError, Trajectory
 from iopea.bounds import regret_bound
 from iopea.demand import Constant, Empirical, Exponential, Normal, Poisson, Uniform
 from iopea.files import parse_problem
-from iopea.problems.lost_sales import Levels
 from iopea.problems.newsvendor import Newsvendor
+from iopea.problems.shop import Levels
 from iopea.testing import assert_same_state
 
 DEMAND = Exponential(mean=2.0, zero_probability=0.2)

@@ -27,9 +27,10 @@ from iopea.problems.dual_sourcing import DualSourcing
 from iopea.problems.dynamics import Dynamics
 from iopea.problems.finite import FiniteMDP
 from iopea.problems.hard import HardInstance, HiddenArm
-from iopea.problems.lost_sales import Levels, LostSales
+from iopea.problems.lost_sales import LostSales
 from iopea.problems.newsvendor import Newsvendor
 from iopea.problems.queue import QueueRates, ServiceRateQueue
+from iopea.problems.shop import Levels
 from iopea.problems.zero_runs import c_gamma
 from iopea.run import best_in_class, evaluate, relative_regret, run, run_all
 from iopea.storage import load_state, save_state

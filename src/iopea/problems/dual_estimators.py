@@ -25,8 +25,8 @@ import numpy as np
 
 from iopea.kernels import dual_sourcing as kernels
 from iopea.problems.base import Evaluator
-from iopea.problems.lost_sales import TOLERANCE
 from iopea.problems.product_limit import ProductLimit
+from iopea.problems.shop import TOLERANCE
 from iopea.seeds import seed_for
 from iopea.types import Array, Estimates, Indices, Mask, State, Trajectory
 

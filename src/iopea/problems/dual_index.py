@@ -8,7 +8,7 @@ import numpy as np
 
 from iopea.errors import InputError
 from iopea.policies import Box, PolicyClass
-from iopea.problems.lost_sales import Levels
+from iopea.problems.shop import Levels
 from iopea.types import Array, Indices
 
 #: The most pairs of levels in a net.

@@ -47,13 +47,7 @@ from iopea.problems.dual_estimators import (
 )
 from iopea.problems.dual_index import DualIndex
 from iopea.problems.dual_replay import ReplayEstimator
-from iopea.problems.lost_sales import (
-    MOST_LEAD_TIME,
-    Levels,
-    as_levels,
-    check_sales,
-    time_to_sell,
-)
+from iopea.problems.shop import MOST_LEAD_TIME, Levels, as_levels, check_sales, time_to_sell
 from iopea.problems.zero_runs import data_needed, lipschitz
 from iopea.seeds import seed_for
 from iopea.types import (

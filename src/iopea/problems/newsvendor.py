@@ -25,7 +25,7 @@ from iopea.order import InformationOrder
 from iopea.policies import Box
 from iopea.problems.base import Constants, Evaluator, Problem, Simulator, as_policies
 from iopea.problems.batches import Batches
-from iopea.problems.lost_sales import TOLERANCE, Levels, as_levels
+from iopea.problems.shop import TOLERANCE, Levels, as_levels
 from iopea.seeds import seed_for
 from iopea.types import (
     Array,
