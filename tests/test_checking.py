@@ -312,6 +312,7 @@ def test_the_tests_are_those_of_scipy(size, seed, ties):
     if ties:
         one, other = one.round(), other.round()
     with warnings.catch_warnings(record=True) as refused:
+        warnings.simplefilter("always")
         exact = stats.ks_2samp(one, other, method="exact").pvalue
     assume(not refused)  # where SciPy can't compute the exact value, it takes another one
     assert _smirnov(one, other) == pytest.approx(exact, abs=1e-12)
