@@ -132,7 +132,8 @@ class ToyEvaluator(Evaluator):
 
 class ToySimulator(Simulator):
     def __init__(self, problem, seed):
-        self.problem, self.seed, self.rng = problem, seed, None
+        super().__init__(problem, None, seed)
+        self.rng = None
 
     def play(self, policy, steps, until_start=False):
         if self.rng is None:
@@ -144,7 +145,7 @@ class ToySimulator(Simulator):
     def costs(self, policies, steps, batches, seed):
         raise NotImplementedError
 
-    restart_time = state_dict = load_state_dict = costs
+    restart_time = _state = _load = costs
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)

@@ -16,6 +16,7 @@ from iopea.files import parse_problem
 from iopea.order import InformationOrder
 from iopea.policies import Box
 from iopea.problems import PROBLEMS
+from iopea.problems.base import Simulator
 from iopea.seeds import seed_for
 from iopea.types import Estimates
 
@@ -152,7 +153,7 @@ class Replay(Evaluator):
 
 class Asking(Simulator):
     def __init__(self, problem, truth, seed):
-        self.problem, self.truth = problem, truth
+        super().__init__(problem, truth, seed)
         self.rng = Generator(PCG64(seed_for("answers", seed)))
 
     def times(self, rng, steps):
@@ -174,10 +175,10 @@ class Asking(Simulator):
     def restart_time(self, seed=0):
         return 0.0
 
-    def state_dict(self):
+    def _state(self):
         return {"rng": self.rng.bit_generator.state}
 
-    def load_state_dict(self, state):
+    def _load(self, state):
         self.rng.bit_generator.state = state["rng"]
 '''
 
@@ -547,7 +548,8 @@ def draw_in_columns(self, rng, steps):
 
 
 def init_without_seed(self, problem, truth, seed):
-    self.problem, self.truth, self.rng = problem, truth, np.random.default_rng()
+    Simulator.__init__(self, problem, truth, seed)
+    self.rng = np.random.default_rng()
 
 
 def seed_alone(self):
@@ -620,7 +622,7 @@ BROKEN = {
     "the seed is ignored": (on_simulator(__init__=init_without_seed), "simulator_repeats", "seed"),
     "two plays are not one": (on_simulator(times=draw_in_columns), "simulator_repeats", "a . b"),
     "the simulator saves its seed alone": (
-        on_simulator(state_dict=seed_alone),
+        on_simulator(_state=seed_alone),
         "simulator_repeats",
         "loaded simulator",
     ),

@@ -100,10 +100,10 @@ def test_time_back_to_the_first_state():
     system.play((1.0, 1.0, 1.0), 20)
     steps = []
     for _ in range(4000):
-        while system.state_dict()["state"] == 0:
+        while system.state_dict()["system"]["state"] == 0:
             system.play((1.0, 1.0, 1.0), 1)
         steps.append(len(system.play((0.0, 0.0, 1.0), 1000, until_start=True).costs))
-        assert system.state_dict()["state"] == 0
+        assert system.state_dict()["system"]["state"] == 0
     # The bound is for the worst state, so the mean lies below it.
     assert np.mean(steps) <= system.restart_time() + 5 * np.std(steps) / math.sqrt(4000)
 

@@ -186,7 +186,10 @@ def test_a_wrong_tell_is_refused_and_changes_nothing():
     many = {"stock": np.zeros(65), "sales": np.zeros(65)}
     for path, words in [
         (Trajectory(7.0, **many), "Cannot tell 65 steps: ask.. requested at most 64 for policy 7"),
-        (Trajectory(3.0, stock=[3.0], sales=[1.0]), "Cannot tell of policy 3: ask.. requested 7"),
+        (
+            Trajectory(3.0, stock=[3.0], sales=[1.0]),
+            "Cannot tell of policy 3: ask.. requested policy 7",
+        ),
         (Trajectory(7.0, stock=[3.0], sales=[4.0]), "4.0"),
         (Trajectory(7.0, sales=[4.0]), "columns"),
     ]:
@@ -401,7 +404,8 @@ class BlocksEvaluator(Evaluator):
 
 class BlocksSimulator(Simulator):
     def __init__(self, seed):
-        self.problem, self.rng, self.played = Blocks(), np.random.default_rng(seed), []
+        super().__init__(Blocks(), None, seed)
+        self.rng, self.played = np.random.default_rng(seed), []
 
     def play(self, policy, steps, until_start=False):
         costs = (self.rng.random(steps) < Blocks.means[int(policy[0])]).astype(float)
@@ -414,10 +418,10 @@ class BlocksSimulator(Simulator):
     def restart_time(self, seed=0):
         return 0.0
 
-    def state_dict(self):
+    def _state(self):
         return {}
 
-    def load_state_dict(self, state):
+    def _load(self, state):
         raise NotImplementedError
 
 

@@ -270,13 +270,13 @@ def test_a_play_until_the_start_ends_when_the_queue_is_empty(truth):
     problem = queue()
     system, other = (problem.simulator(truth, seed=5) for _ in range(2))
     assert len(system.play(BEST, 50, until_start=True).trajectory) == 0
-    while not other.state_dict()["jobs"]:
+    while not other.state_dict()["system"]["jobs"]:
         system.play(BEST, 1)
         other.play(BEST, 1)
     path = system.play(problem.restart_policy, 1000, until_start=True).trajectory
     assert 0 < len(path) < 1000
     assert path["state"].min() >= 1
-    assert system.state_dict()["jobs"] == 0
+    assert system.state_dict()["system"]["jobs"] == 0
     # The rest of the randomness was given back.
     other.play(problem.restart_policy, len(path))
     assert_same_state(system.state_dict(), other.state_dict())

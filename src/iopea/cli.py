@@ -36,7 +36,15 @@ from iopea.problems import PROBLEMS
 from iopea.problems.base import Problem
 from iopea.run import BestInClass, best_in_class, relative_regret, run, run_all
 from iopea.testing import KernelSpeed, dual_replay_speed, replay_speed
-from iopea.types import Array, Policy, RunResult, Truth, show_policy
+from iopea.types import (
+    Array,
+    Controller,
+    Randomised,
+    Recommendation,
+    RunResult,
+    Truth,
+    show_policy,
+)
 
 app = typer.Typer(
     help="Learn an operating policy online when only part of what happened is seen.",
@@ -181,8 +189,10 @@ def _surviving(seed: int, learner: Learner) -> str:
     return f"seed {seed}: {last.survivors} survive, {_short(last.lowest)} to {_short(last.highest)}"
 
 
-def _short(policy: Policy) -> str:
+def _short(policy: Recommendation) -> str:
     """A policy in a few digits; equal parameters in a row are counted where there are many."""
+    if not isinstance(policy, tuple):
+        return str(policy)
     if len(policy) <= _MOST_SHOWN:
         return show_policy(policy, digits=4)
     runs = [(value, len(list(group))) for value, group in itertools.groupby(policy)]
@@ -192,8 +202,12 @@ def _short(policy: Policy) -> str:
     return ", ".join(shown)
 
 
-def _plain(policy: Policy) -> float | list[float]:
+def _plain(policy: Recommendation) -> object:
     """A policy as people write it: a number if it has one parameter."""
+    if isinstance(policy, Controller):
+        return policy.table()
+    if isinstance(policy, Randomised):
+        return str(policy)
     return policy[0] if len(policy) == 1 else list(policy)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from reprlib import repr as short
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from iopea.errors import InputError
@@ -78,6 +79,11 @@ class PolicyClass(ABC):
             some = np.linspace(0, values.size - 1, min(per_axis, values.size)).round().astype(int)
             taken &= np.isin(axis, values[some])
         return np.asarray(net[taken])
+
+    def sample(self, rng: Generator, n: int) -> Array:
+        """Policies drawn at random, an array (n, d), all equally likely."""
+        net = self.net(self.extent or 1.0)
+        return net[rng.integers(len(net), size=n)]
 
     def neighbours(self, policy: Array) -> Array:
         """A policy and all that differ from it in one coordinate, where there are steps."""
@@ -231,6 +237,22 @@ class Box(PolicyClass):
                     other[axis] = value
                     rows.append(other)
         return np.array(rows)
+
+    def sample(self, rng: Generator, n: int) -> Array:
+        """Policies drawn at random.
+
+        >>> Box([0, 5], [0, 7], step=1).sample(np.random.default_rng(0), 2)
+        array([[0., 7.],
+               [0., 6.]])
+        """
+        axes = []
+        for axis in range(self.dimension):
+            if self.step is None:
+                axes.append(rng.uniform(self.low[axis], self.high[axis], n))
+            else:
+                points = self._points(axis, 1.0)
+                axes.append(points[rng.integers(points.size, size=n)])
+        return np.column_stack(axes)
 
     def _spacing(self, axis: int, radius: float) -> float:
         if self.step is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -13,8 +15,11 @@ import numpy as np
 from iopea.errors import InputError
 from iopea.learners.base import Learner
 from iopea.model import check_count
+from iopea.policies import PolicyClass
 from iopea.problems.base import Simulator, as_policies
-from iopea.types import Array, Policy, RunResult
+from iopea.problems.control import PolicyController
+from iopea.seeds import seed_for
+from iopea.types import Array, Controller, Policy, Recommendation, RunResult
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -27,6 +32,10 @@ MOST_STEPS = 10**9
 #: Steps and batches of the path on which policies are compared.
 EVALUATION_STEPS = 8_000_000
 EVALUATION_BATCHES = 64
+#: Copies, and steps of each, by which a controller is evaluated, and the share before them.
+CONTROLLER_COPIES, CONTROLLER_ROUNDS, SETTLING_SHARE = 512, 8000, 8
+#: Steps by which random policies are evaluated.
+RANDOM_STEPS = 200_000
 #: Steps of the first, coarse search for the best policy.
 _SEARCH_STEPS = 400_000
 #: Points per parameter of the ever finer nets of that search: of one parameter, of several.
@@ -35,6 +44,11 @@ _NETS = ((512, 4096), (64, 256, 1024))
 _MOST_COARSE = 2**13
 #: Points around which the next finer net is searched.
 _PROMISING = 9
+#: Parameters up to which a class is searched by nets.
+_MOST_SEARCHED = 2
+#: The best policies that were found for oracles, by their system.
+_FOUND: dict[str, Policy] = {}
+_FINDING = threading.Lock()
 
 
 def run(
@@ -58,11 +72,13 @@ def run(
     steps = check_count("The horizon", steps)
     if steps > MOST_STEPS:
         raise InputError(f"The horizon must be at most {MOST_STEPS} steps, not {steps}.")
+    if learner.oracle:
+        learner.see(_Sight(simulator))
     costs = np.empty(steps)
     done, elapsed = 0, 0.0
     while done < steps:
         play = learner.ask()
-        rollout = simulator.play(play.policy, min(play.steps, steps - done), play.until_start)
+        rollout = simulator.carry_out(play, steps - done)
         if not rollout.costs.size:
             raise InputError(
                 "The simulator is in its initial state, but the learner is still on its way there: "
@@ -135,14 +151,70 @@ class BestInClass:
     steps: int
     seed: int
 
-    def relative_gaps(self, simulator: Simulator, policies: list[Policy]) -> Array:
-        """How much dearer policies are, as a share of g*, on the very same path."""
-        costs = evaluate(simulator, np.array(policies), self.steps, self.seed).cost
-        return np.array([self.share(cost - self.cost) for cost in costs])
+    def relative_gaps(self, simulator: Simulator, choices: Sequence[Recommendation]) -> Array:
+        """How much dearer than the best policy things are, as a share of g*.
+
+        Policies are compared on the very same path; controllers on many copies of the system,
+        beside the best policy on the same copies.
+        """
+        policies = [choice for choice in choices if isinstance(choice, tuple)]
+        costs = iter(evaluate(simulator, np.array(policies), self.steps, self.seed).cost
+                     if policies else ())  # fmt: skip
+        gaps = []
+        for choice in choices:
+            if isinstance(choice, tuple):
+                gaps.append(next(costs) - self.cost)
+            elif isinstance(choice, Controller):
+                gaps.append(self._controller_gap(simulator, choice))
+            else:
+                gaps.append(_random_cost(simulator, self.seed) - self.cost)
+        return np.array([self.share(gap) for gap in gaps])
+
+    def _controller_gap(self, simulator: Simulator, controller: Controller) -> float:
+        control = simulator.problem.control
+        if control is None:
+            return math.nan
+        best = PolicyController(control, self.policy)
+        return evaluate_controller(simulator, controller, seed=self.seed) - evaluate_controller(
+            simulator, best, seed=self.seed
+        )
 
     def share(self, cost: float) -> float:
         """A cost as a share of g*, or of its size where g* is negative; NaN where it is 0."""
         return float(cost / abs(self.cost)) if self.cost else math.nan
+
+
+def evaluate_controller(
+    simulator: Simulator, controller: Controller, rounds: int = CONTROLLER_ROUNDS, seed: int = 0
+) -> float:
+    """Average cost of a controller over many copies of the system side by side.
+
+    The first part of each copy's time is left out, in which it comes from its initial state to
+    where it usually is.
+    """
+    rounds = check_count("rounds", rounds, least=2)
+    fleet = simulator.problem.simulator(simulator.truth, _evaluation_seed(seed))
+    fleet.drive(controller, rounds // SETTLING_SHARE * CONTROLLER_COPIES, CONTROLLER_COPIES)
+    rollout = fleet.drive(controller, rounds * CONTROLLER_COPIES, CONTROLLER_COPIES)
+    return float(rollout.costs.sum() / (rollout.elapsed or rollout.costs.size))
+
+
+def _random_cost(simulator: Simulator, seed: int) -> float:
+    """Average cost of a new policy in each step."""
+    problem = simulator.problem
+    fresh = problem.simulator(simulator.truth, _evaluation_seed(seed))
+    chance = np.random.Generator(np.random.PCG64(seed_for("random policies", seed)))
+    total, elapsed = 0.0, 0.0
+    for policy in problem.policy_class.sample(chance, RANDOM_STEPS).tolist():
+        rollout = fresh.play(tuple(policy), 1)
+        total += float(rollout.costs[0])
+        elapsed += 1.0 if rollout.elapsed is None else rollout.elapsed
+    return total / elapsed
+
+
+def _evaluation_seed(seed: int) -> int:
+    """A seed that no run has."""
+    return int.from_bytes(seed_for("evaluation", seed).generate_state(4).tobytes(), "little")
 
 
 def best_in_class(
@@ -157,23 +229,10 @@ def best_in_class(
     exact = simulator.optimum()
     if exact is not None:
         return BestInClass(exact[0], exact[1], 0.0, steps, seed)
-    policies = simulator.problem.policy_class
-    nets = _NETS[0] if policies.dimension == 1 else _NETS[1]
-    reach = policies.extent / nets[0] or 1.0
-    points = (
-        policies.net(reach)
-        if policies.count(reach) <= _MOST_COARSE
-        else (policies.thinned(nets[0], reach))
+    short = min(steps, _SEARCH_STEPS)
+    points = _promising(
+        simulator.problem.policy_class, lambda net: evaluate(simulator, net, short, seed).cost
     )
-    for per_axis in nets[1:]:
-        found = evaluate(simulator, points, min(steps, _SEARCH_STEPS), seed)
-        promising = points[np.argsort(found.cost, kind="stable")[:_PROMISING]]
-        radius = policies.extent / per_axis or 1.0
-        fine = policies.net(radius)
-        near = np.zeros(len(fine), dtype=np.bool_)
-        for point in promising:
-            near |= np.abs(fine - point).max(axis=1) <= reach
-        points, reach = fine[near], radius
     found = evaluate(simulator, points, steps, seed)
     best = int(found.cost.argmin())
     return BestInClass(
@@ -183,6 +242,60 @@ def best_in_class(
         steps=steps,
         seed=seed,
     )
+
+
+def _promising(policies: PolicyClass, costs: Callable[[Array], Array]) -> Array:
+    """The finest net around the points that cost least on the coarser ones."""
+    nets = _NETS[0] if policies.dimension == 1 else _NETS[1]
+    reach = policies.extent / nets[0] or 1.0
+    if policies.count(reach) <= _MOST_COARSE:
+        points = policies.net(reach)
+    else:
+        points = policies.thinned(nets[0], reach)
+    for per_axis in nets[1:]:
+        nearest = points[np.argsort(costs(points), kind="stable")[:_PROMISING]]
+        radius = policies.extent / per_axis or 1.0
+        fine = policies.net(radius)
+        near = np.zeros(len(fine), dtype=np.bool_)
+        for point in nearest:
+            near |= np.abs(fine - point).max(axis=1) <= reach
+        points, reach = fine[near], radius
+    return points
+
+
+class _Sight:
+    """What oracles are told."""
+
+    def __init__(self, simulator: Simulator) -> None:
+        self._simulator = simulator
+
+    def best_policy(self) -> Policy:
+        """The best policy of the class."""
+        return _known_best(self._simulator)
+
+    def best_in_hindsight(self, steps: int) -> Policy:
+        """The best policy on the chance of the first steps of this run."""
+        policies = self._simulator.problem.policy_class
+        if policies.dimension > _MOST_SEARCHED and policies.count(1.0) > _MOST_COARSE:
+            raise InputError(
+                f"Of {policies.dimension} parameters the best policy in hindsight can't be found "
+                f"by trying: the class has more than {_MOST_COARSE} policies."
+            )
+
+        def costs(net: Array) -> Array:
+            return self._simulator.hindsight(net, steps)
+
+        points = _promising(policies, costs)
+        return tuple(map(float, points[costs(points).argmin()]))
+
+
+def _known_best(simulator: Simulator) -> Policy:
+    """The best policy of the class, found once for each system."""
+    system = json.dumps([simulator.problem.describe(), simulator.truth.table()], default=str)
+    with _FINDING:
+        if system not in _FOUND:
+            _FOUND[system] = best_in_class(simulator).policy
+        return _FOUND[system]
 
 
 def relative_regret(result: RunResult, best: BestInClass) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -45,12 +46,32 @@ def show_policy(policy: Policy, digits: int = 10) -> str:
     return ", ".join(f"{value:.{digits}g}" for value in policy)
 
 
+class Controller(ABC):
+    """A way to act that is no policy of the class: it chooses an action by the state it sees.
+
+    States and actions are those of the problem's ``control``. A controller never changes: the
+    same states get the same actions.
+    """
+
+    @abstractmethod
+    def act(self, states: Array) -> Array:
+        """The actions in these states, arrays (n, actions) and (n, k)."""
+
+    @abstractmethod
+    def table(self) -> dict[str, object]:
+        """What it is, as JSON values for reports."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """What it is, in a few words."""
+
+
 class Trajectory:
     """What could have been written down while one policy was played.
 
     Parameters
     ----------
-    policy : float or sequence of floats. The policy that was played.
+    policy : float, sequence of floats or Controller. What was played.
     **columns : array-like. One value per step and column; which columns are
         needed is for the problem to say.
 
@@ -61,13 +82,10 @@ class Trajectory:
     (2, (3.1,))
     """
 
-    __slots__ = ("columns", "policy")
+    __slots__ = ("_policy", "columns")
 
-    def __init__(self, policy: ArrayLike, **columns: ArrayLike) -> None:
-        try:
-            self.policy: Policy = tuple(float(x) for x in np.atleast_1d(policy))
-        except (TypeError, ValueError):
-            raise InputError(f"A policy is a number or several, not {policy!r}.") from None
+    def __init__(self, policy: ArrayLike | Controller, **columns: ArrayLike) -> None:
+        self._policy = policy if isinstance(policy, Controller) else _as_policy(policy)
         self.columns: dict[str, Array] = {
             name: _column(name, values) for name, values in columns.items()
         }
@@ -75,11 +93,30 @@ class Trajectory:
         if len(set(lengths.values())) > 1:
             raise InputError(f"The columns of a trajectory differ in length: {lengths}.")
 
+    @property
+    def policy(self) -> Policy:
+        """The policy of the class that was played."""
+        if isinstance(self._policy, Controller):
+            raise InputError(f"{self._policy} was played, which is no policy of the class.")
+        return self._policy
+
+    @property
+    def played(self) -> Policy | Controller:
+        """What was played."""
+        return self._policy
+
     def __len__(self) -> int:
         return next((values.size for values in self.columns.values()), 0)
 
     def __getitem__(self, name: str) -> Array:
         return self.columns[name]
+
+
+def _as_policy(policy: ArrayLike) -> Policy:
+    try:
+        return tuple(float(x) for x in np.atleast_1d(policy))
+    except (TypeError, ValueError):
+        raise InputError(f"A policy is a number or several, not {policy!r}.") from None
 
 
 def _column(name: str, values: ArrayLike) -> Array:
@@ -98,16 +135,18 @@ def _column(name: str, values: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Play:
-    """What a learner asks for: this policy, for at most so many steps.
+    """What a learner asks for: this policy or controller, for at most so many steps.
 
     With ``until_start`` the play may end earlier, as soon as the system is back
-    in its initial state.
+    in its initial state. A controller may be asked to run several ``copies`` of the
+    system side by side, each of which takes a step in turn.
     """
 
-    policy: Policy
+    policy: Policy | Controller
     steps: int
     epoch: int
     until_start: bool = False
+    copies: int = 1
 
 
 @dataclass(frozen=True)
@@ -181,7 +220,21 @@ class Stop(enum.Enum):
         "Several policies may still be best: the recommendation is the best estimate "
         "among them, and more steps would narrow the range."
     )
+    LATEST = "The recommendation is the latest of this learner; it keeps no set of policies."
+    ORACLE = "This learner was told what nobody can know: it is a yardstick."
     NOTHING_ELIMINATED = "No policy has been eliminated yet: more steps are needed."
+
+
+@dataclass(frozen=True)
+class Randomised:
+    """A new policy of the class for each step, all equally likely."""
+
+    def __str__(self) -> str:
+        return "at random"
+
+
+#: What a learner may recommend.
+Recommendation = Policy | Controller | Randomised
 
 
 @dataclass(frozen=True)
@@ -193,12 +246,13 @@ class RunResult:
     costs : array. True cost of each step.
     elapsed : float. Time that has passed, in units of the average cost: the steps, unless
         they differ in length.
-    effective_alpha : float. Share of the steps that told of the recommended policy.
+    effective_alpha : float. Share of the steps that told of the recommended policy; NaN of
+        learners that don't say.
     """
 
     costs: Array
     elapsed: float
-    recommendation: Policy
+    recommendation: Recommendation
     stop: Stop
     outlook: str
     survivors: int | None

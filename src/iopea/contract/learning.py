@@ -125,7 +125,7 @@ def truth_hidden(problem: Problem, truth: Truth) -> None:
     learner, system = _learner(problem), problem.simulator(truth, seed=12)
     while learner.steps < sum(PARTS):
         play = learner.ask()
-        told.append(system.play(play.policy, play.steps, play.until_start).trajectory)
+        told.append(system.carry_out(play, play.steps).trajectory)
         learner.tell(told[-1])
     held = _held(learner, (type(truth), Simulator))
     require(held is None, f"The learner holds part of the truth: {held!r}.")

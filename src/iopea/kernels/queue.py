@@ -228,6 +228,18 @@ def next_event(mark, arrival, service, deadline):  # type: ignore[no-untyped-def
     return NOTHING
 
 
+@njit(cache=True, inline="always")
+def next_step(jobs, rate, mark, tail, continuous, births, deadline_rate, uniform_rate):  # type: ignore[no-untyped-def]
+    """How a step ends and how long it takes, by uniform numbers for the one and the other."""
+    service = rate if jobs > 0 else 0.0
+    total = births[jobs] + service + jobs * deadline_rate if continuous else uniform_rate
+    stay = max(-math.log1p(-tail), _LEAST_STAY) if continuous else 1.0
+    event = next_event(mark * total, births[jobs], service, jobs * deadline_rate)
+    if continuous and event == NOTHING:
+        event = MISS if jobs > 0 else ARRIVAL  # a rounding at the very end of the range
+    return event, stay / total
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _roll_out(  # type: ignore[no-untyped-def]
     policy, draws, births, deadline_rate, uniform_rate, jobs, stop_when_empty, states, times, events
@@ -236,13 +248,11 @@ def _roll_out(  # type: ignore[no-untyped-def]
     for t in range(draws.shape[0]):
         if stop_when_empty and jobs == 0:
             return t, jobs
-        service = policy[jobs] if jobs > 0 else 0.0
-        total = births[jobs] + service + jobs * deadline_rate if continuous else uniform_rate
-        stay = max(-math.log1p(-draws[t, 1]), _LEAST_STAY) if continuous else 1.0
-        event = next_event(draws[t, 0] * total, births[jobs], service, jobs * deadline_rate)
-        if continuous and event == NOTHING:
-            event = MISS if jobs > 0 else ARRIVAL  # a rounding at the very end of the range
-        states[t], times[t], events[t] = jobs, stay / total, event
+        event, time = next_step(
+            jobs, policy[jobs], draws[t, 0], draws[t, -1], continuous, births, deadline_rate,
+            uniform_rate,
+        )  # fmt: skip
+        states[t], times[t], events[t] = jobs, time, event
         if event == ARRIVAL:
             jobs += 1
         elif event != NOTHING:

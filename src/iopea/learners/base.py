@@ -4,16 +4,39 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from iopea.errors import InputError
+from iopea.model import check_count
 from iopea.problems.base import Problem
-from iopea.types import EpochRecord, Play, Policy, State, Stop, Trajectory, show_policy
+from iopea.types import (
+    Controller,
+    EpochRecord,
+    Play,
+    Policy,
+    Recommendation,
+    State,
+    Stop,
+    Trajectory,
+    show_policy,
+)
 
 #: Version of what ``state_dict`` writes.
 SCHEMA = 2
 #: Parameters closer than this are the same policy, as people write it.
 _AS_WRITTEN = 1e-9
+#: Parameters of a policy that are named one by one.
+_MOST_NAMED = 4
+
+
+class Oracle(Protocol):
+    """What the runner tells a learner that may see the truth."""
+
+    def best_policy(self) -> Policy:
+        """The best policy of the class, with full knowledge of the system."""
+
+    def best_in_hindsight(self, steps: int) -> Policy:
+        """The policy that would have cost least on the chance of the first steps of this run."""
 
 
 class Learner(ABC):
@@ -21,11 +44,48 @@ class Learner(ABC):
 
     The public verbs check; a learner writes the private hooks ``_ask``,
     ``_tell``, ``_state`` and ``_load``.
+
+    Attributes
+    ----------
+    name : str. By which it is known.
+    needs : str. What a problem must have for it, to follow "needs".
+    oracle : bool. Whether it is told the truth, by the runner: a yardstick, not a method.
+    extra : str. The extra to install for it, if any.
     """
 
     name: ClassVar[str]
+    needs: ClassVar[str]
+    oracle: ClassVar[bool] = False
+    extra: ClassVar[str | None] = None
     problem: Problem
     steps: int = 0
+
+    def __init__(self, problem: Problem, horizon: int | None = None, seed: int = 0) -> None:
+        if not self.fits(problem):
+            policies = problem.policy_class
+            number = policies.dimension
+            names = ": " + ", ".join(policies.names) if number <= _MOST_NAMED else ""
+            raise InputError(
+                f"{self.name} needs {self.needs}; a {problem.kind} problem has policies of "
+                f"{number} parameter{'' if number == 1 else 's'}{names}{self.lacks(problem)}."
+            )
+        self.problem = problem
+        self.horizon = None if horizon is None else check_count("horizon", horizon)
+        self.seed = check_count("seed", seed, least=0)
+
+    @classmethod
+    @abstractmethod
+    def fits(cls, problem: Problem) -> bool:
+        """Whether it can learn this problem."""
+
+    @classmethod
+    def lacks(cls, problem: Problem) -> str:
+        """What else to say of a problem that does not fit, to end a sentence."""
+        return ""
+
+    def see(self, oracle: Oracle) -> None:
+        """Be told the truth; the runner does so with learners that are oracles, and no others."""
+        raise InputError(f"{self.name} is no oracle: it must not see the truth.")
 
     def ask(self) -> Play:
         """What to play next; the same answer until something is told."""
@@ -37,16 +97,16 @@ class Learner(ABC):
         A trajectory that does not fit is refused, and nothing changes.
         """
         play = self._ask()
-        if not _same_policy(trajectory.policy, play.policy):
+        if not _same(trajectory.played, play.policy):
             raise InputError(
-                f"Cannot tell of policy {show_policy(trajectory.policy)}: "
-                f"ask() requested {show_policy(play.policy)}."
+                f"Cannot tell of {_shown(trajectory.played)}: "
+                f"ask() requested {_shown(play.policy)}."
             )
         self.problem.check(trajectory)
         if len(trajectory) > play.steps:
             raise InputError(
                 f"Cannot tell {len(trajectory)} steps: ask() requested at most {play.steps} "
-                f"for policy {show_policy(play.policy)}."
+                f"for {_shown(play.policy)}."
             )
         # Policies are told as people write them; from here on it is the one that was asked for.
         self._tell(Trajectory(play.policy, **trajectory.columns))
@@ -86,32 +146,32 @@ class Learner(ABC):
             raise InputError("Cannot load a state of which parts are missing or damaged.") from None
 
     @abstractmethod
-    def recommend(self) -> Policy:
-        """The policy to use from now on, by all that is known."""
+    def recommend(self) -> Recommendation:
+        """What to do from now on, by all that is known."""
 
-    @abstractmethod
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
+        return {"horizon": self.horizon, "seed": self.seed}
 
     @property
-    @abstractmethod
     def records(self) -> tuple[EpochRecord, ...]:
-        """What each finished epoch left behind."""
+        """What each finished epoch left behind, where there are epochs."""
+        return ()
 
     @property
-    @abstractmethod
     def survivors(self) -> int | None:
         """How many policies may still be best; None where they can't be counted."""
+        return None
 
     @property
-    @abstractmethod
     def effective_alpha(self) -> float:
-        """Share of the steps that told of the best policy by estimate; NaN before any."""
+        """Share of the steps that told of the best policy by estimate; NaN if that is unknown."""
+        return math.nan
 
     @property
-    @abstractmethod
     def stop(self) -> Stop:
         """How the run would end now, with advice."""
+        return Stop.ORACLE if self.oracle else Stop.LATEST
 
     @property
     def outlook(self) -> str:
@@ -131,7 +191,15 @@ class Learner(ABC):
     def _load(self, state: State) -> None: ...
 
 
-def _same_policy(one: Policy, other: Policy) -> bool:
+def _shown(played: Policy | Controller) -> str:
+    return str(played) if isinstance(played, Controller) else f"policy {show_policy(played)}"
+
+
+def _same(one: Policy | Controller, other: Policy | Controller) -> bool:
+    if one is other:
+        return True
+    if isinstance(one, Controller) or isinstance(other, Controller):
+        return bool(one == other)
     return len(one) == len(other) and all(
         math.isclose(a, b, rel_tol=_AS_WRITTEN, abs_tol=_AS_WRITTEN)
         for a, b in zip(one, other, strict=True)

@@ -72,10 +72,11 @@ class IOPEA(Learner):
     ...                  levels={"low": 0, "high": 10, "step": 1})
     >>> learner = IOPEA(shop)
     >>> learner.ask()
-    Play(policy=(10.0,), steps=64, epoch=1, until_start=False)
+    Play(policy=(10.0,), steps=64, epoch=1, until_start=False, copies=1)
     """
 
     name = "iopea"
+    needs = "an information order, which every problem has"
 
     def __init__(
         self,
@@ -95,32 +96,34 @@ class IOPEA(Learner):
         if precision not in get_args(Precision):
             raise unknown("precision", str(precision), get_args(Precision))
         delta = check_share("delta", delta)
-        horizon = None if horizon is None else check_count("horizon", horizon)
+        super().__init__(problem, horizon, seed)
         radius = None if radius is None else check_positive("radius", radius)
         threads = check_count("threads", threads)
-        self._seed = check_count("seed", seed, least=0)
         kind = rule_named(rule)
-        self.problem = problem
         self.restart: Restart = restart
         self._radius, self._precision = radius, precision
-        self._pool = _pool(problem, kind, horizon, radius, threads, precision)
-        self.rule = kind(_setting(problem, self._pool, delta, horizon))
+        self._pool = _pool(problem, kind, self.horizon, radius, threads, precision)
+        self.rule = kind(_setting(problem, self._pool, delta, self.horizon))
         self._records: list[EpochRecord] = []
         self._observed = 0
         self._returning = False
         self._open_epoch()
         self._played = self._queue[0]
 
+    @classmethod
+    def fits(cls, problem: Problem) -> bool:
+        """Any problem."""
+        return True
+
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
         return {
+            **super().settings(),
             "rule": self.rule.name,
-            "horizon": self.rule.setting.horizon,
             "delta": self.rule.setting.delta,
             "restart": self.restart,
             "radius": self._radius,
             "precision": self._precision,
-            "seed": self._seed,
         }
 
     @property
@@ -229,7 +232,7 @@ class IOPEA(Learner):
         """Line up the maximal policies."""
         chance = None
         if self.rule.leaves_to_chance:
-            chance = np.random.Generator(np.random.PCG64(seed_for("ties", self._seed, self.epoch)))
+            chance = np.random.Generator(np.random.PCG64(seed_for("ties", self.seed, self.epoch)))
         self._queue = self._pool.maximal(chance)
         self._remaining = self.rule.epoch_length(self.epoch)
         if not self.rule.pooled:

@@ -11,18 +11,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from iopea.errors import InputError
+from iopea.model import check_count
 from iopea.order import InformationOrder
 from iopea.policies import PolicyClass
+from iopea.problems.control import Control
+from iopea.seeds import seed_for
 from iopea.types import (
     Array,
     Claim,
+    Controller,
     Estimates,
     Mask,
+    Play,
     Policy,
     Precision,
     Rollout,
@@ -80,6 +85,23 @@ class Constants:
     def data_needed(self, delta: float) -> int:
         """Steps from which on the order holds up to δ [T_h(δ)]; 1 for sample-path orders."""
         return 1
+
+
+@dataclass(frozen=True)
+class BaseStock:
+    """A shop whose policies are base-stock levels and whose costs are linear.
+
+    Attributes
+    ----------
+    lead_time : int. Periods between order and arrival [L].
+    holding_cost, lost_sales_cost : float. Per unit left over, and of demand not met [h, p].
+    perishes : bool. Whether what is left over is lost at the end of the period.
+    """
+
+    lead_time: int
+    holding_cost: float
+    lost_sales_cost: float
+    perishes: bool = False
 
 
 class Evaluator(ABC):
@@ -202,6 +224,16 @@ class Problem(ABC):
     ) -> Evaluator:
         """An evaluator of these policies, an array (n, d), from the initial state on."""
 
+    @property
+    def control(self) -> Control | None:
+        """States and actions, for those who act step by step; None if there are none to offer."""
+        return None
+
+    @property
+    def base_stock(self) -> BaseStock | None:
+        """What a planner knows, where policies are base-stock levels and costs linear."""
+        return None
+
     def path_evaluator(self, policies: Array) -> Evaluator:
         """The evaluator by which a claim of a sample-path order is tested."""
         return self.evaluator(policies)
@@ -216,17 +248,32 @@ class Problem(ABC):
 
     def check(self, trajectory: Trajectory) -> None:
         """Refuse a trajectory that can't have been observed."""
-        if set(trajectory.columns) != set(self.columns):
+        expected = self.columns
+        if isinstance(trajectory.played, Controller) and self.control is not None:
+            expected = self.control.columns
+        if set(trajectory.columns) != set(expected):
             raise InputError(
                 f"A trajectory of a {self.kind} problem has the columns "
-                f"{', '.join(self.columns)}, not {', '.join(trajectory.columns) or 'none'}."
+                f"{', '.join(expected)}, not {', '.join(trajectory.columns) or 'none'}."
             )
 
 
 class Simulator(ABC):
-    """The truth: plays policies and knows what they cost."""
+    """The truth: plays policies and knows what they cost.
+
+    A subclass writes how policies are played and what is saved. Where the problem has a
+    ``control``, it also says how one step goes, for controllers: :meth:`_row`, :meth:`_set_row`,
+    :meth:`_noise` and :meth:`_advance`.
+    """
 
     problem: Problem
+
+    def __init__(self, problem: Problem, truth: Any, seed: int = 0) -> None:
+        self.problem = problem
+        self.truth = truth
+        self.seed = check_count("seed", seed, least=0)
+        self._copies: list[Simulator] = []
+        self._turn = 0
 
     def optimum(self) -> tuple[Policy, float] | None:
         """The best policy and its cost, where they can be computed exactly."""
@@ -236,6 +283,82 @@ class Simulator(ABC):
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play a policy from the present state on; stop early at s_1 if so asked."""
 
+    def carry_out(self, play: Play, most: int) -> Rollout:
+        """Do what a learner asks for, for at most so many steps."""
+        steps = min(play.steps, most)
+        if isinstance(play.policy, Controller):
+            return self.drive(play.policy, steps, play.copies)
+        return self.play(play.policy, steps, play.until_start)
+
+    def drive(self, controller: Controller, steps: int, copies: int = 1) -> Rollout:
+        """Let a controller act from the present state on.
+
+        Several copies of the system, each with chance of its own, take a step in turn; the
+        first is this one.
+        """
+        control = self.problem.control
+        if control is None:
+            raise InputError(
+                f"A {self.problem.kind} problem has no states and actions for {controller}."
+            )
+        self._add_copies(copies - 1)
+        systems = [self, *self._copies[: copies - 1]]
+        turns = (self._turn + np.arange(steps)) % copies
+        counts = np.bincount(turns, minlength=copies)
+        states = np.array([system._row() for system in systems])
+        drawn = [system._noise(int(count)) for system, count in zip(systems, counts, strict=True)]
+        noise = np.empty((steps, drawn[0].shape[1]))
+        for number, draws in enumerate(drawn):
+            noise[turns == number] = draws
+        wide, acting = states.shape[1], len(control.actions)
+        rows = np.empty((steps, len(control.columns)))
+        costs = np.empty(steps)
+        done = 0
+        while done < steps:
+            now = int(turns[done])
+            last = min(done + copies - now, steps)
+            chosen = slice(now, now + last - done)
+            # All states are looked at in every round, so that where a run is cut changes nothing.
+            actions = control.check(states, controller.act(states))[chosen]
+            part = rows[done:last]
+            part[:, :wide] = states[chosen]
+            part[:, wide : wide + acting] = actions
+            part[:, wide + acting :], costs[done:last] = self._advance(
+                states[chosen], actions, noise[done:last]
+            )
+            done = last
+        for system, row in zip(systems, states, strict=True):
+            system._set_row(row)
+        self._turn = int((self._turn + steps) % copies)
+        columns = dict(zip(control.columns, rows.T, strict=True))
+        return Rollout(Trajectory(controller, **columns), costs, self._elapsed(columns))
+
+    def _add_copies(self, number: int) -> None:
+        """See that there are so many copies beside this system."""
+        while len(self._copies) < number:
+            seed = seed_for("copy", self.seed, len(self._copies)).entropy
+            self._copies.append(self.problem.simulator(self.truth, cast(int, seed)))
+
+    def _row(self) -> Array:
+        """The present state."""
+        raise NotImplementedError
+
+    def _set_row(self, row: Array) -> None:
+        """Go to a state."""
+        raise NotImplementedError
+
+    def _noise(self, steps: int) -> Array:
+        """Chance of the next steps, an array (steps, m)."""
+        raise NotImplementedError
+
+    def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
+        """One step in each of these states, changed in place: records (n, c) and true costs."""
+        raise NotImplementedError
+
+    def _elapsed(self, columns: Mapping[str, Array]) -> float | None:
+        """Time that has passed, where steps differ in length."""
+        return None
+
     @abstractmethod
     def restart_time(self, seed: int = 0) -> float:
         """Bound on the expected steps back to s_1 under the restart policy [D_Θ]."""
@@ -244,13 +367,37 @@ class Simulator(ABC):
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
         """Batch sums of the true cost of policies, an array (n, d), on common noise."""
 
-    @abstractmethod
+    def hindsight(self, policies: Array, steps: int) -> Array:
+        """Average true cost of policies on the chance that this run's first steps have met."""
+        fresh = (self.problem.simulator(self.truth, self.seed) for _ in policies)
+        plays = [
+            system.play(tuple(map(float, policy)), steps)
+            for system, policy in zip(fresh, policies, strict=True)
+        ]
+        return np.array([play.costs.sum() / (play.elapsed or steps) for play in plays])
+
     def state_dict(self) -> State:
         """Everything needed to go on, as JSON values and arrays."""
+        return {
+            "system": self._state(),
+            "turn": self._turn,
+            "copies": {str(i): system.state_dict() for i, system in enumerate(self._copies)},
+        }
 
-    @abstractmethod
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
+        self._load(state["system"])
+        self._turn = int(state["turn"])
+        self._copies = []
+        self._add_copies(len(state["copies"]))
+        for number, system in enumerate(self._copies):
+            system.load_state_dict(state["copies"][str(number)])
+
+    @abstractmethod
+    def _state(self) -> State: ...
+
+    @abstractmethod
+    def _load(self, state: State) -> None: ...
 
 
 def as_policies(policies: Array) -> Array:

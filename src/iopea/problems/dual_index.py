@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.random import Generator
 
 from iopea.errors import InputError
 from iopea.policies import Box, PolicyClass
@@ -65,6 +66,10 @@ class DualIndex(PolicyClass):
                 f"{MOST_PAIRS}: use larger steps, or a radius of about {1.01 * least:.2g}."
             )
         return self._distinct(*(axis.net(radius)[:, 0] for axis in self._axes))
+
+    def sample(self, rng: Generator, n: int) -> Array:
+        """Pairs of levels drawn at random, each by itself."""
+        return np.hstack([axis.sample(rng, n) for axis in self._axes])
 
     def thinned(self, per_axis: int, radius: float) -> Array:
         """The same with at most ``per_axis`` levels of each kind."""

@@ -47,7 +47,14 @@ from iopea.problems.dual_estimators import (
 )
 from iopea.problems.dual_index import DualIndex
 from iopea.problems.dual_replay import ReplayEstimator
-from iopea.problems.shop import MOST_LEAD_TIME, Levels, as_levels, check_sales, time_to_sell
+from iopea.problems.shop import (
+    MOST_LEAD_TIME,
+    Levels,
+    ShopControl,
+    as_levels,
+    check_sales,
+    time_to_sell,
+)
 from iopea.problems.zero_runs import data_needed, lipschitz
 from iopea.seeds import seed_for
 from iopea.types import (
@@ -271,6 +278,37 @@ class DualSourcing(Model, Problem):
         """Replay along the sales, whatever order is claimed."""
         return ReplayEstimator(self, as_policies(policies), 1, "float64", claimed=True)
 
+    @property
+    def control(self) -> ShopControl:
+        """Stock and orders under way, and the two orders to be placed."""
+        leads = {
+            "expedited_order": self.expedited_lead_time,
+            "regular_order": self.regular_lead_time,
+        }
+        return ShopControl(
+            lead_times=leads,
+            seen=("regular_order", "expedited_order"),
+            high=self.bound,
+            costs_of=lambda stock, sales, orders: (
+                self.holding_cost * (stock - sales)
+                - self.lost_sales_cost * sales
+                + self.regular_cost * orders["regular_order"]
+                + self.expedited_cost * orders["expedited_order"]
+            ),
+            orders_of=self._orders_of,
+        )
+
+    def expedited_position(self, states: Array) -> Array:
+        """What will have arrived by the time an expedited order does, without it."""
+        last = 1 + self.regular_lead_time
+        soon = states[:, : 2 + self.expedited_lead_time].sum(axis=1)
+        return np.asarray(soon + states[:, last:].sum(axis=1))
+
+    def _orders_of(self, policies: Array, states: Array) -> Array:
+        fast = np.maximum(policies[:, 0] - self.expedited_position(states), 0.0)
+        slow = np.maximum(policies[:, 1] - states.sum(axis=1) - fast, 0.0)
+        return np.column_stack([fast, slow])
+
     def simulator(self, truth: Demand, seed: int = 0) -> DualSourcingSimulator:
         """The true system: this problem under that demand."""
         return DualSourcingSimulator(self, truth, seed)
@@ -288,9 +326,11 @@ class DualSourcing(Model, Problem):
 class DualSourcingSimulator(Simulator):
     """The true system: it knows the demand law and the demand that was lost."""
 
+    problem: DualSourcing
+    truth: Demand
+
     def __init__(self, problem: DualSourcing, demand: Demand, seed: int = 0) -> None:
-        self.problem: DualSourcing = problem
-        self.demand = demand
+        super().__init__(problem, demand, seed)
         self._stream: DemandStream = demand.stream(seed_for("demand", seed))
         self._on_hand = 0.0
         self._regular = np.zeros(problem.regular_lead_time)
@@ -313,13 +353,41 @@ class DualSourcingSimulator(Simulator):
         costs = holding * (stock - sales) + price * lost + regular * slow + expedited * fast
         return Rollout(Trajectory(policy, stock=stock, sales=sales), costs)
 
+    def _row(self) -> Array:
+        return np.concatenate([[self._on_hand], self._regular, self._expedited])
+
+    def _set_row(self, row: Array) -> None:
+        last = 1 + self.problem.regular_lead_time
+        self._on_hand = float(row[0])
+        self._regular, self._expedited = row[1:last].copy(), row[last:].copy()
+
+    def _noise(self, steps: int) -> Array:
+        return self._stream.draw(steps)[:, None]
+
+    def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
+        holding, price, regular, expedited = self.problem.unit_costs
+        records = self.problem.control.advance(states, actions, noise)
+        stock, sales = records.T
+        costs = holding * (stock - sales) + price * (noise[:, 0] - sales)
+        return records, costs + expedited * actions[:, 0] + regular * actions[:, 1]
+
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
         """Batch sums of the true cost of policies on one path of demand, from an empty system."""
+        stream = self.truth.stream(seed_for("evaluation", seed))
+        return self._costs_on(stream, policies, steps, batches)
+
+    def hindsight(self, policies: Array, steps: int) -> Array:
+        """Average true cost of policies on the demand of this run."""
+        stream = self.truth.stream(seed_for("demand", self.seed))
+        return self._costs_on(stream, policies, steps, 1).mean
+
+    def _costs_on(
+        self, stream: DemandStream, policies: Array, steps: int, batches: int
+    ) -> Estimates:
         problem = self.problem
         points = as_policies(policies)
         size = -(-steps // batches)
         state = kernels.start_state(points, problem.lead_times)
-        stream = self.demand.stream(seed_for("evaluation", seed))
         sums = np.zeros((batches, len(points)))
         clock = 0
         for row in range(batches):
@@ -338,10 +406,9 @@ class DualSourcingSimulator(Simulator):
     def restart_time(self, seed: int = 0) -> float:
         """Bound on the expected time back to the empty system: L_r + U E(τ) [D_Θ]."""
         problem = self.problem
-        return problem.regular_lead_time + problem.bound * time_to_sell(self.demand, seed)
+        return problem.regular_lead_time + problem.bound * time_to_sell(self.truth, seed)
 
-    def state_dict(self) -> State:
-        """Stock, pipelines and the demand stream."""
+    def _state(self) -> State:
         return {
             "on_hand": self._on_hand,
             "regular": self._regular.copy(),
@@ -349,8 +416,7 @@ class DualSourcingSimulator(Simulator):
             "stream": self._stream.state_dict(),
         }
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+    def _load(self, state: State) -> None:
         self._on_hand = float(state["on_hand"])
         self._regular = np.array(state["regular"])
         self._expedited = np.array(state["expedited"])

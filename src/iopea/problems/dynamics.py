@@ -133,6 +133,9 @@ class Dynamics(Model):
 class FiniteSimulator(Simulator):
     """The true system: it knows probabilities and mean costs, and solves policies exactly."""
 
+    problem: FiniteMDP
+    truth: Dynamics
+
     def __init__(self, problem: FiniteMDP, dynamics: Dynamics, seed: int = 0) -> None:
         means = dynamics.mean_costs
         states, actions = means.shape
@@ -148,21 +151,20 @@ class FiniteSimulator(Simulator):
                 f"The dynamics have a cost of {means[outside][0]}, outside the bounds {low} to "
                 f"{high} of the problem."
             )
-        self.problem: FiniteMDP = problem
-        self.dynamics = dynamics
+        super().__init__(problem, dynamics, seed)
         self._means = means
         cumulative = np.cumsum(dynamics.probabilities, axis=2)
         self._cumulative = cumulative / cumulative[:, :, -1:]
         self._rng = Generator(PCG64(seed_for("dynamics", seed)))
-        self._state = 0
+        self._at = 0
 
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play a policy from the present state on; stop early in state 0, if asked."""
         actions = np.rint(policy).astype(np.intp)
         before = self._rng.bit_generator.state
         draws = self._rng.random((steps, 2))
-        self._state, states, following = kernels.roll_out(
-            actions, self._cumulative, draws[:, 0], self._state, until_start
+        self._at, states, following = kernels.roll_out(
+            actions, self._cumulative, draws[:, 0], self._at, until_start
         )
         if states.size < steps:
             # What was drawn but not used belongs to the steps to come.
@@ -180,7 +182,7 @@ class FiniteSimulator(Simulator):
     def _draw_costs(self, states: Indices, draws: Array) -> Array:
         """The cost of each action in these states, an array (steps, A)."""
         means = self._means[states]
-        if not self.dynamics.bernoulli:
+        if not self.truth.bernoulli:
             return means
         low, high = self.problem.cost_bounds
         return np.where(draws[:, None] < (means - low) / (high - low), high, low)
@@ -188,7 +190,7 @@ class FiniteSimulator(Simulator):
     def _gains(self, policies: Array) -> Array:
         """Average costs of policies, exactly."""
         actions: Indices = np.rint(policies).astype(np.intp)
-        solution = kernels.solve_policies(actions, self.dynamics.probabilities, self._means)
+        solution = kernels.solve_policies(actions, self.truth.probabilities, self._means)
         if not solution.known.all():
             policy = policies[solution.known.argmin()]
             raise InputError(
@@ -216,14 +218,12 @@ class FiniteSimulator(Simulator):
         Only states count that any action may lead to.
         """
         return kernels.return_time(
-            np.array(self.problem.restart_policy, dtype=np.intp), self.dynamics.probabilities
+            np.array(self.problem.restart_policy, dtype=np.intp), self.truth.probabilities
         )
 
-    def state_dict(self) -> State:
-        """The state and where the draws stand."""
-        return {"state": self._state, "draws": self._rng.bit_generator.state}
+    def _state(self) -> State:
+        return {"state": self._at, "draws": self._rng.bit_generator.state}
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._state = int(state["state"])
+    def _load(self, state: State) -> None:
+        self._at = int(state["state"])
         self._rng.bit_generator.state = state["draws"]

@@ -341,13 +341,15 @@ class EpisodeCounter(Evaluator):
 class HardSimulator(Simulator):
     """The true system: it knows the best arm, and the draws that are not seen."""
 
+    problem: HardInstance
+    truth: HiddenArm
+
     def __init__(self, instance: HardInstance, hidden: HiddenArm, seed: int = 0) -> None:
         if hidden.arm >= instance.policies:
             raise InputError(
                 f"The hidden arm is {hidden.arm}, but arms are 0 to {instance.policies - 1}."
             )
-        self.problem: HardInstance = instance
-        self.hidden = hidden
+        super().__init__(instance, hidden, seed)
         blocks = instance.block(np.arange(float(instance.policies)))
         self._means = 0.5 - hidden.advantage * (blocks == blocks[hidden.arm])
         self._rng = Generator(PCG64(seed_for("episodes", seed)))
@@ -383,7 +385,7 @@ class HardSimulator(Simulator):
 
     def optimum(self) -> tuple[Policy, float]:
         """The hidden arm."""
-        return (float(self.hidden.arm),), 0.5 - self.hidden.advantage
+        return (float(self.truth.arm),), 0.5 - self.truth.advantage
 
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
         """Batch sums of the average cost, which is the mean of the arm."""
@@ -395,8 +397,7 @@ class HardSimulator(Simulator):
         """What is left of an episode, at the most."""
         return float(self.problem.episode - 1)
 
-    def state_dict(self) -> State:
-        """The episode in progress and where the draws stand."""
+    def _state(self) -> State:
         return {
             "phase": self._phase,
             "shown": self._shown.copy(),
@@ -404,8 +405,7 @@ class HardSimulator(Simulator):
             "draws": self._rng.bit_generator.state,
         }
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+    def _load(self, state: State) -> None:
         self._phase = int(state["phase"])
         self._shown, self._costs = np.array(state["shown"]), np.array(state["costs"])
         self._rng.bit_generator.state = state["draws"]

@@ -39,13 +39,14 @@ from iopea.kernels import lost_sales as kernels
 from iopea.model import Count, Model, NonNegative
 from iopea.order import InformationOrder
 from iopea.policies import Box
-from iopea.problems.base import Constants, Evaluator, Problem, Simulator, as_policies
+from iopea.problems.base import BaseStock, Constants, Evaluator, Problem, Simulator, as_policies
 from iopea.problems.batches import Batches
 from iopea.problems.own_cost import fingerprint, try_out
 from iopea.problems.shop import (
     MOST_LEAD_TIME,
     TOLERANCE,
     Levels,
+    ShopControl,
     as_levels,
     check_sales,
     time_to_sell,
@@ -196,6 +197,39 @@ class LostSales(Model, Problem):
         """Refuse negative values and sales above the stock that was there."""
         super().check(trajectory)
         check_sales(trajectory["stock"], trajectory["sales"])
+
+    @property
+    def control(self) -> ShopControl:
+        """Stock and orders under way, and the order to be placed."""
+        return ShopControl(
+            lead_times={"order": self.lead_time},
+            seen=("order",),
+            high=self.levels.high,
+            costs_of=lambda stock, sales, orders: (
+                self.holding_cost * (stock - sales)
+                - self.lost_sales_cost * sales
+                + self.own_costs(stock, sales, orders["order"])
+            ),
+            orders_of=self._orders_of,
+        )
+
+    def _orders_of(self, policies: Array, states: Array) -> Array:
+        short = policies[:, 0] - states.sum(axis=1)
+        return np.asarray(np.maximum(short, 0.0))[:, None]
+
+    def own_costs(self, stock: Array, sales: Array, orders: Array) -> Array:
+        """The further cost of each period; 0 if there is none."""
+        if self.period_cost is None:
+            return np.zeros(stock.size)
+        rows = zip(stock.tolist(), sales.tolist(), orders.tolist(), strict=True)
+        return np.array([self.period_cost(*row) for row in rows], dtype=np.float64)
+
+    @property
+    def base_stock(self) -> BaseStock | None:
+        """Lead time and costs; none where there is a further cost of any shape."""
+        if self.period_cost is not None:
+            return None
+        return BaseStock(self.lead_time, self.holding_cost, self.lost_sales_cost)
 
     @property
     def unit_costs(self) -> tuple[float, float]:
@@ -349,9 +383,11 @@ class BaseStockReplay(Evaluator):
 class LostSalesSimulator(Simulator):
     """The true system: it knows the demand law and the demand that was lost."""
 
+    problem: LostSales
+    truth: Demand
+
     def __init__(self, problem: LostSales, demand: Demand, seed: int = 0) -> None:
-        self.problem: LostSales = problem
-        self.demand = demand
+        super().__init__(problem, demand, seed)
         self._stream: DemandStream = demand.stream(seed_for("demand", seed))
         self._on_hand = 0.0
         self._pipeline = np.zeros(problem.lead_time)
@@ -372,15 +408,43 @@ class LostSalesSimulator(Simulator):
         costs = self.problem.holding_cost * left + self.problem.lost_sales_cost * lost + own
         return Rollout(Trajectory(policy, stock=stock, sales=sales), costs)
 
+    def _row(self) -> Array:
+        return np.append(self._on_hand, self._pipeline)
+
+    def _set_row(self, row: Array) -> None:
+        self._on_hand, self._pipeline = float(row[0]), row[1:].copy()
+
+    def _noise(self, steps: int) -> Array:
+        return self._stream.draw(steps)[:, None]
+
+    def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
+        problem = self.problem
+        records = problem.control.advance(states, actions, noise)
+        stock, sales = records.T
+        costs = problem.holding_cost * (stock - sales)
+        costs += problem.lost_sales_cost * (noise[:, 0] - sales)
+        return records, costs + problem.own_costs(stock, sales, actions[:, 0])
+
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
         """Batch sums of the true cost of levels on one path of demand, from an empty shop."""
+        return self._costs_on(
+            self.truth.stream(seed_for("evaluation", seed)), policies, steps, batches
+        )
+
+    def hindsight(self, policies: Array, steps: int) -> Array:
+        """Average true cost of levels on the demand of this run."""
+        stream = self.truth.stream(seed_for("demand", self.seed))
+        return self._costs_on(stream, policies, steps, 1).mean
+
+    def _costs_on(
+        self, stream: DemandStream, policies: Array, steps: int, batches: int
+    ) -> Estimates:
         problem = self.problem
         levels = as_policies(policies)[:, 0]
         size = -(-steps // batches)
         nothing = np.zeros((problem.lead_time, levels.size))
         ring = kernels.start_ring(levels, np.zeros(levels.size), nothing)
         running = kernels.potential(ring, 0, problem.unit_costs)
-        stream = self.demand.stream(seed_for("evaluation", seed))
         rows: list[Array] = []
         filled, head, since, lost = 0, 0, 0, np.zeros(batches)
         for row in range(batches):
@@ -404,18 +468,16 @@ class LostSalesSimulator(Simulator):
         τ is the time until demand adds up to 1, estimated on one long path; infinite
         where that never happens on it.
         """
-        return float(self.problem.levels.high * time_to_sell(self.demand, seed))
+        return float(self.problem.levels.high * time_to_sell(self.truth, seed))
 
-    def state_dict(self) -> State:
-        """Stock, pipeline and the demand stream."""
+    def _state(self) -> State:
         return {
             "on_hand": self._on_hand,
             "pipeline": self._pipeline.copy(),
             "stream": self._stream.state_dict(),
         }
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+    def _load(self, state: State) -> None:
         self._on_hand = float(state["on_hand"])
         self._pipeline = np.array(state["pipeline"])
         self._stream.load_state_dict(state["stream"])

@@ -23,7 +23,7 @@ from iopea.errors import InputError
 from iopea.model import Model, NonNegative
 from iopea.order import InformationOrder
 from iopea.policies import Box
-from iopea.problems.base import Constants, Evaluator, Problem, Simulator, as_policies
+from iopea.problems.base import BaseStock, Constants, Evaluator, Problem, Simulator, as_policies
 from iopea.problems.batches import Batches
 from iopea.problems.shop import TOLERANCE, Levels, as_levels
 from iopea.seeds import seed_for
@@ -124,6 +124,11 @@ class Newsvendor(Model, Problem):
     ) -> SalesReplay:
         """Replay of all quantities; it needs neither several threads nor single precision."""
         return SalesReplay(self, as_policies(policies)[:, 0])
+
+    @property
+    def base_stock(self) -> BaseStock:
+        """Orders arrive at once, and what is left over perishes."""
+        return BaseStock(0, self.overage_cost, self.underage_cost, perishes=True)
 
     def simulator(self, truth: Demand, seed: int = 0) -> NewsvendorSimulator:
         """The true system: this problem under that demand."""
@@ -243,9 +248,11 @@ class NewsvendorSimulator(Simulator):
     P(D <= θ) >= p/(h + p), or what of the class is cheapest beside it.
     """
 
+    problem: Newsvendor
+    truth: Demand
+
     def __init__(self, problem: Newsvendor, demand: Demand, seed: int = 0) -> None:
-        self.problem: Newsvendor = problem
-        self.demand = demand
+        super().__init__(problem, demand, seed)
         self._stream: DemandStream = demand.stream(seed_for("demand", seed))
 
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
@@ -258,8 +265,18 @@ class NewsvendorSimulator(Simulator):
 
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
         """Batch sums of the true cost of quantities on common demand."""
+        stream = self.truth.stream(seed_for("evaluation", seed))
+        return self._costs_on(stream, policies, steps, batches)
+
+    def hindsight(self, policies: Array, steps: int) -> Array:
+        """Average true cost of quantities on the demand of this run."""
+        stream = self.truth.stream(seed_for("demand", self.seed))
+        return self._costs_on(stream, policies, steps, 1).mean
+
+    def _costs_on(
+        self, stream: DemandStream, policies: Array, steps: int, batches: int
+    ) -> Estimates:
         quantities, size = as_policies(policies)[:, 0], -(-steps // batches)
-        stream = self.demand.stream(seed_for("evaluation", seed))
         rows = []
         for _ in range(batches):
             demand = stream.draw(size)
@@ -271,10 +288,8 @@ class NewsvendorSimulator(Simulator):
         """No time at all."""
         return 0.0
 
-    def state_dict(self) -> State:
-        """Where the demand stream stands."""
+    def _state(self) -> State:
         return {"stream": self._stream.state_dict()}
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+    def _load(self, state: State) -> None:
         self._stream.load_state_dict(state["stream"])

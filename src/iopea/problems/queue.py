@@ -22,11 +22,13 @@ import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from iopea.errors import InputError, unknown
+from iopea.kernels import fleet
 from iopea.kernels import queue as kernels
 from iopea.model import Count, Model, NonNegative, Positive, check_nonnegative
 from iopea.order import InformationOrder
 from iopea.policies import Box
 from iopea.problems.base import Constants, Problem, Simulator, as_policies
+from iopea.problems.control import Control
 from iopea.problems.queue_estimator import QueueEstimator
 from iopea.seeds import seed_for
 from iopea.types import (
@@ -270,6 +272,11 @@ class ServiceRateQueue(Model, Problem):
         """Costs by the estimated rates: so little work that neither option matters."""
         return QueueEstimator(self, as_policies(policies))
 
+    @property
+    def control(self) -> QueueControl:
+        """Jobs in the system, and the service rate to be chosen."""
+        return QueueControl(self)
+
     def simulator(self, truth: QueueRates, seed: int = 0) -> QueueSimulator:
         """The true system: this queue with those rates."""
         self._refuse_above_bounds(truth)
@@ -326,12 +333,36 @@ def _word_or_numbers(
     return tuple(check_nonnegative(f"Entry {i} of {name}", each) for i, each in enumerate(value))
 
 
+class QueueControl(Control):
+    """Jobs in the system, and the service rate to be chosen."""
+
+    states, actions = ("jobs",), ("rate",)
+    whole = True
+
+    def __init__(self, queue: ServiceRateQueue) -> None:
+        self.records = queue.columns
+        self.highest_state = np.array([float(queue.buffer)])
+        self.highest_action = np.array([float(queue.max_rate)])
+        self._power, self._penalty = queue.power_costs, queue.miss_penalty
+
+    def actions_of(self, policies: Array, states: Array) -> Array:
+        """The rate of each policy for so many jobs."""
+        return np.take_along_axis(policies, states.astype(np.intp), axis=1)
+
+    def costs(self, columns: Mapping[str, Array]) -> Array:
+        """Power and penalties."""
+        power = self._power[columns["rate"].astype(np.intp)] * columns["time"]
+        return np.asarray(power + self._penalty * columns["misses"])
+
+
 class QueueSimulator(Simulator):
     """The true queue: it knows the rates."""
 
+    problem: ServiceRateQueue
+    truth: QueueRates
+
     def __init__(self, problem: ServiceRateQueue, truth: QueueRates, seed: int = 0) -> None:
-        self.problem: ServiceRateQueue = problem
-        self.truth = truth
+        super().__init__(problem, truth, seed)
         self._rates = np.array([truth.arrival_rate, truth.deadline_rate])
         self._bits = np.random.PCG64(seed_for("queue", seed))
         self._jobs = 0
@@ -378,6 +409,29 @@ class QueueSimulator(Simulator):
             )
         return rates
 
+    def _row(self) -> Array:
+        return np.array([float(self._jobs)])
+
+    def _set_row(self, row: Array) -> None:
+        self._jobs = int(row[0])
+
+    def _noise(self, steps: int) -> Array:
+        draws = 2 if self.truth.clock == "continuous" else 1
+        return np.random.Generator(self._bits).random((steps, draws))
+
+    def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
+        rates = np.clip(np.rint(actions), 0, self.problem.max_rate)
+        births = self._rates[0] * self.problem.profile
+        uniform = self.problem.uniform_rate
+        records = fleet.pass_events(states, rates, noise, births, self._rates[1], uniform)
+        power = self.problem.power_costs[rates[:, 0].astype(np.intp)]
+        return records, power * records[:, 1] + self.problem.miss_penalty * records[:, 4]
+
+    def _elapsed(self, columns: Mapping[str, Array]) -> float | None:
+        if self.truth.clock != "continuous":
+            return None
+        return float(self.problem.uniform_rate * columns["time"].sum())
+
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
         """True costs of policies per step, which are known exactly: all batches are alike."""
         size = float(-(-steps // batches))
@@ -396,10 +450,8 @@ class QueueSimulator(Simulator):
         time = kernels.time_to_empty(fastest, self._rates, self.problem.profile)
         return self.problem.uniform_rate * time
 
-    def state_dict(self) -> State:
-        """Jobs in the system and the random numbers."""
+    def _state(self) -> State:
         return {"jobs": self._jobs, "bits": self._bits.state}
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+    def _load(self, state: State) -> None:
         self._jobs, self._bits.state = int(state["jobs"]), state["bits"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -9,7 +10,9 @@ from pydantic import model_validator
 
 from iopea.demand import Demand
 from iopea.errors import InputError
+from iopea.kernels import fleet
 from iopea.model import Model, NonNegative, Positive
+from iopea.problems.control import Control
 from iopea.seeds import seed_for
 from iopea.types import Array
 
@@ -42,6 +45,67 @@ def as_levels(value: Any) -> Levels:
     if not isinstance(value, dict):
         raise ValueError(f"must be a table such as {{ low = 0.0, high = 7.0 }}, not {value!r}.")
     return Levels(**value)
+
+
+class ShopControl(Control):
+    """Stock and orders under way of a shop, and the orders to be placed.
+
+    Parameters
+    ----------
+    lead_times : mapping. Lead time of each order by its name, in the order of the actions.
+    seen : sequence of str. The same names in the order in which a state has them.
+    high : float. The highest level [U].
+    costs_of : callable. Pseudo-costs from stock, sales and the orders by name.
+    orders_of : callable. What policies of the class order in states.
+    """
+
+    records = ("stock", "sales")
+
+    def __init__(
+        self,
+        lead_times: Mapping[str, int],
+        seen: tuple[str, ...],
+        high: float,
+        costs_of: Callable[[Array, Array, Mapping[str, Array]], Array],
+        orders_of: Callable[[Array, Array], Array],
+    ) -> None:
+        under_way = tuple(
+            f"{name}_{ago}" for name in seen for ago in range(lead_times[name], 0, -1)
+        )
+        self.states = ("on_hand", *under_way)
+        self.actions = tuple(lead_times)
+        self.highest_state = np.full(len(self.states), high)
+        self.highest_action = np.full(len(self.actions), high)
+        first = np.cumsum([1, *(lead_times[name] for name in seen)])
+        self._leads = np.array(list(lead_times.values()), dtype=np.intp)
+        self._offsets = np.array([first[seen.index(name)] for name in lead_times], dtype=np.intp)
+        self._high = high
+        self._costs_of, self._orders_of = costs_of, orders_of
+
+    def actions_of(self, policies: Array, states: Array) -> Array:
+        """What policies of the class order."""
+        return self._orders_of(policies, states)
+
+    def costs(self, columns: Mapping[str, Array]) -> Array:
+        """Pseudo-costs, without the term of demand that no order changes."""
+        orders = {name: columns[name] for name in self.actions}
+        return self._costs_of(columns["stock"], columns["sales"], orders)
+
+    def within(self, states: Array, actions: Array) -> Array:
+        """Orders, cut where they would lift the inventory position above the highest level.
+
+        The first order has the room, and the others what is left of it.
+        """
+        room = np.maximum(self._high - states.sum(axis=1), 0.0)
+        orders = np.empty(actions.shape)
+        for source in range(len(self.actions)):
+            orders[:, source] = np.clip(actions[:, source], 0.0, room)
+            room = room - orders[:, source]
+        return orders
+
+    def advance(self, states: Array, orders: Array, demand: Array) -> Array:
+        """One period of many shops, ``states`` changed in place: stock and sales."""
+        return fleet.pass_periods(states, orders, demand, self._offsets, self._leads)
 
 
 def check_sales(stock: Array, sales: Array) -> None:

@@ -1,0 +1,79 @@
+"""States and actions of a system, for those who act step by step and not by a policy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+import numpy as np
+
+from iopea.errors import InputError
+from iopea.types import Array, Controller, Policy
+
+
+class Control(ABC):
+    """What can be seen before each step of a system, and done in it.
+
+    Attributes
+    ----------
+    states, actions : tuples of str. Names of the numbers that make a state, and an action.
+    records : tuple of str. What is written down of each step, beside these.
+    highest_state, highest_action : arrays. The largest values to be expected; the least are 0.
+    whole : bool. Whether states and actions are whole numbers.
+    """
+
+    states: tuple[str, ...]
+    actions: tuple[str, ...]
+    records: tuple[str, ...]
+    highest_state: Array
+    highest_action: Array
+    whole: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a trajectory on which a controller acted."""
+        return (*self.states, *self.actions, *self.records)
+
+    @abstractmethod
+    def actions_of(self, policies: Array, states: Array) -> Array:
+        """What policies of the class, an array (n, d), do in states, an array (n, k)."""
+
+    @abstractmethod
+    def costs(self, columns: Mapping[str, Array]) -> Array:
+        """The cost of each step by its records, up to a term that no action changes."""
+
+    def within(self, states: Array, actions: Array) -> Array:
+        """Actions, cut to what the system is made for in these states."""
+        return np.asarray(np.clip(actions, 0.0, self.highest_action))
+
+    def check(self, states: Array, actions: Array) -> Array:
+        """Refuse actions that are none."""
+        values = np.asarray(actions, dtype=np.float64)
+        if values.shape != (len(states), len(self.actions)):
+            raise InputError(
+                f"Actions have the shape {(len(states), len(self.actions))}, not {values.shape}."
+            )
+        if not (np.isfinite(values).all() and values.min(initial=0.0) >= 0):
+            wrong = values[~(np.isfinite(values) & (values >= 0))][0]
+            raise InputError(f"An action is {wrong}: it must be a number of at least 0.")
+        return values
+
+
+class PolicyController(Controller):
+    """A policy of the class as a controller."""
+
+    def __init__(self, control: Control, policy: Policy) -> None:
+        self._control = control
+        self.policy = policy
+
+    def act(self, states: Array) -> Array:
+        """What the policy does."""
+        policies = np.broadcast_to(self.policy, (len(states), len(self.policy)))
+        return self._control.actions_of(policies, states)
+
+    def table(self) -> dict[str, object]:
+        """The policy."""
+        return {"policy": list(self.policy)}
+
+    def __str__(self) -> str:
+        return f"policy {self.policy}"
