@@ -59,7 +59,11 @@ def test_learn_prints_one_json_object(capsys, monkeypatch, tmp_path):
         results.append(out)
     assert results[0] == results[1] == results[2]
     report = json.loads(results[0])
-    assert (report["learner"], report["horizon"], report["rule"]) == ("iopea", 5000, "paired")
+    assert (report["learner"], report["horizon"], report["settings"]["rule"]) == (
+        "iopea",
+        5000,
+        "paired",
+    )
     assert report["optimal_policy"] == pytest.approx(3.33, abs=0.1)
     assert report["optimal_cost"] == pytest.approx(2.57, rel=0.02)
     assert [run["seed"] for run in report["runs"]] == [0, 1, 2]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
+import inspect
 import json
-import math
 import os
 import sys
 import time
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, get_args
 
-import numpy as np
 import typer
 from rich.console import Console
 from rich.progress import (
@@ -22,29 +21,30 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
 import iopea
-from iopea.checking import SOME_PAIRS, OrderReport, check_order, some_policies
-from iopea.errors import InputError
+from iopea.checking import SOME_PAIRS, check_order, some_policies
+from iopea.errors import InputError, unknown
 from iopea.files import default_problem, read_order, read_problem
+from iopea.learners import learner_named
 from iopea.learners.base import Learner
 from iopea.learners.iopea import IOPEA, Restart
 from iopea.model import check_count
 from iopea.plotting import check_target, draw_learning
 from iopea.problems import PROBLEMS
 from iopea.problems.base import Problem
-from iopea.run import BestInClass, best_in_class, relative_regret, run, run_all
-from iopea.testing import KernelSpeed, dual_replay_speed, replay_speed
-from iopea.types import (
-    Array,
-    Controller,
-    Randomised,
-    Recommendation,
-    RunResult,
-    Truth,
-    show_policy,
+from iopea.reports import (
+    learner_rows,
+    print_learners,
+    print_order,
+    print_runs,
+    print_speeds,
+    progress_of,
+    run_report,
 )
+from iopea.run import best_in_class, run, run_all
+from iopea.testing import dual_replay_speed, replay_speed
+from iopea.types import RunResult, Truth
 
 app = typer.Typer(
     help="Learn an operating policy online when only part of what happened is seen.",
@@ -55,8 +55,6 @@ app = typer.Typer(
 
 #: Exit status of what was interrupted, as shells have it.
 _INTERRUPTED = 130
-#: Parameters of a policy that are shown one by one.
-_MOST_SHOWN = 8
 #: Steps of the runs that compile everything, and points of the nets per parameter.
 _WARMUP_STEPS = 2000
 _WARMUP_POINTS = 32
@@ -82,22 +80,37 @@ def learn(
         Path | None,
         typer.Argument(help="A problem file; without one, the paper's small inventory setting."),
     ] = None,
+    learner: Annotated[
+        str, typer.Option(help="By its name, as `iopea learners` has it.")
+    ] = IOPEA.name,
     horizon: Annotated[
         int, typer.Option(parser=_whole_number, help="Steps of each run.")
     ] = 100_000,
     seeds: Annotated[
         int, typer.Option(parser=_whole_number, help="Number of independent runs.")
     ] = 20,
-    rule: Annotated[str, typer.Option(help="paired, theorem or published.")] = "paired",
+    rule: Annotated[
+        str | None, typer.Option(help="Of iopea: paired (default), theorem or published.")
+    ] = None,
     restart: Annotated[
-        str, typer.Option(help="none: the system runs on. return: it is emptied between policies.")
-    ] = "none",
+        str | None,
+        typer.Option(
+            help="Of iopea: none (default), or return: the system is emptied between policies."
+        ),
+    ] = None,
     delta: Annotated[
-        float, typer.Option(parser=_number, help="Chance that the guarantee fails.")
-    ] = 0.05,
+        float | None,
+        typer.Option(parser=_number, help="Of iopea: chance that the guarantee fails; 0.05."),
+    ] = None,
     radius: Annotated[
         float | None,
-        typer.Option(parser=_number, help="Distance of neighbouring policies; T^(-1/2) if absent."),
+        typer.Option(
+            parser=_number, help="Of iopea: distance of neighbouring policies; T^(-1/2) if absent."
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of the learner as NAME=VALUE; may be repeated."),
     ] = None,
     workers: Annotated[
         int,
@@ -112,38 +125,55 @@ def learn(
     problem, truth = default_problem() if file is None else read_problem(file)
     check_count("--seeds", seeds)
     check_count("--workers", workers, least=0)
+    kind = learner_named(learner)
+    options = {"rule": rule, "restart": restart, "delta": delta, "radius": radius}
+    given = {name: value for name, value in options.items() if value is not None}
+    chosen = _settings(kind, given, settings or [])
 
-    def make(seed: int = 0) -> IOPEA:
-        return IOPEA(
-            problem,
-            rule=rule,
-            horizon=horizon,
-            delta=delta,
-            restart=restart,  # type: ignore[arg-type]
-            radius=radius,
-            seed=seed,
-        )
+    def make(seed: int = 0) -> Learner:
+        return kind(problem, horizon=horizon, seed=seed, **chosen)
 
-    learner = make()  # what is wrong with the settings is said before anything runs
+    first = make()  # what is wrong with the settings is said before anything runs
     if plot is not None:
         check_target(plot)
     best = best_in_class(problem.simulator(truth))
     runs = _run_seeds(make, problem, truth, horizon, seeds, workers or os.cpu_count() or 1)
     gaps = best.relative_gaps(problem.simulator(truth), [result.recommendation for result in runs])
-    report = _report(problem, truth, learner, horizon, best, runs, gaps)
+    report = run_report(problem, truth, first, horizon, best, runs, gaps)
     if plot is not None:
-        title = f"IOPEA, rule {rule}: {seeds} runs of {horizon} steps"
+        title = f"{first.title}: {seeds} runs of {horizon} steps"
         draw_learning(runs, best, problem.policy_class, plot, title)
     if as_json:
         typer.echo(json.dumps(report, indent=2, allow_nan=False))
     else:
-        _print_report(report, best, runs)
+        print_runs(report, first.title, best, runs)
         if plot is not None:
             Console().print(f"Drawn to {plot}.", highlight=False)
 
 
+def _settings(kind: type[Learner], given: dict[str, Any], pairs: list[str]) -> dict[str, Any]:
+    """Settings of a learner from options of their own and from NAME=VALUE."""
+    known = set(inspect.signature(kind).parameters) - {"problem", "horizon", "seed"}
+    for name in given:
+        if name not in known:
+            raise InputError(f"--{name} is no setting of {kind.name}.")
+    chosen = dict(given)
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        name = name.strip()
+        if not equals:
+            raise InputError(f"--set takes NAME=VALUE, not {pair!r}.")
+        if name not in known:
+            raise unknown(f"setting of {kind.name}", name, known)
+        try:
+            chosen[name] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            chosen[name] = value.strip()
+    return chosen
+
+
 def _run_seeds(
-    make: Callable[[int], IOPEA],
+    make: Callable[[int], Learner],
     problem: Problem,
     truth: Truth,
     horizon: int,
@@ -170,7 +200,7 @@ def _run_seeds(
                 nonlocal before
                 if stopped:
                     raise typer.Abort
-                progress.update(bar, advance=done - before, surviving=_surviving(seed, learner))
+                progress.update(bar, advance=done - before, surviving=progress_of(seed, learner))
                 before = done
 
             return run(make(seed), problem.simulator(truth, seed), horizon, watch)
@@ -182,141 +212,16 @@ def _run_seeds(
             raise
 
 
-def _surviving(seed: int, learner: Learner) -> str:
-    if not learner.records:
-        return f"seed {seed}: all policies survive"
-    last = learner.records[-1]
-    return f"seed {seed}: {last.survivors} survive, {_short(last.lowest)} to {_short(last.highest)}"
-
-
-def _short(policy: Recommendation) -> str:
-    """A policy in a few digits; equal parameters in a row are counted where there are many."""
-    if not isinstance(policy, tuple):
-        return str(policy)
-    if len(policy) <= _MOST_SHOWN:
-        return show_policy(policy, digits=4)
-    runs = [(value, len(list(group))) for value, group in itertools.groupby(policy)]
-    shown = [f"{value:.4g}" + (f" ({count}×)" if count > 1 else "") for value, count in runs]
-    if len(shown) > _MOST_SHOWN:
-        shown = [*shown[: _MOST_SHOWN - 1], "..."]
-    return ", ".join(shown)
-
-
-def _plain(policy: Recommendation) -> object:
-    """A policy as people write it: a number if it has one parameter."""
-    if isinstance(policy, Controller):
-        return policy.table()
-    if isinstance(policy, Randomised):
-        return str(policy)
-    return policy[0] if len(policy) == 1 else list(policy)
-
-
-def _report(
-    problem: Problem,
-    truth: Truth,
-    learner: IOPEA,
-    horizon: int,
-    best: BestInClass,
-    runs: list[RunResult],
-    gaps: Array,
-) -> dict[str, Any]:
-    regrets = [relative_regret(result, best) for result in runs]
-    return {
-        "version": iopea.__version__,
-        "learner": learner.name,
-        "problem": problem.describe(),
-        "truth": truth.table(),
-        "horizon": horizon,
-        "rule": learner.rule.name,
-        "restart": learner.restart,
-        "delta": learner.rule.setting.delta,
-        "policies": learner.count,
-        "optimal_policy": _plain(best.policy),
-        "optimal_cost": best.cost,
-        "optimal_cost_standard_error": best.standard_error,
-        "runs": [
-            {
-                "seed": seed,
-                "policy": _plain(result.recommendation),
-                "average_cost": result.average_cost,
-                "relative_gap": _or_null(gap),
-                "regret": result.elapsed * (result.average_cost - best.cost),
-                "relative_regret": _or_null(relative),
-                "epochs": result.epochs,
-                "survivors": result.survivors,
-                "effective_alpha": _or_null(result.effective_alpha),
-                "outlook": result.outlook,
-            }
-            for seed, (result, gap, relative) in enumerate(zip(runs, gaps, regrets, strict=True))
-        ],
-        "mean_effective_alpha": _or_null(float(np.mean([r.effective_alpha for r in runs]))),
-        "mean_relative_gap": _or_null(float(np.mean(gaps))),
-        "mean_relative_regret": _or_null(float(np.mean(regrets))),
-    }
-
-
-def _or_null(value: float) -> float | None:
-    """JSON has no NaN: a share of a best cost of 0 is null."""
-    return None if np.isnan(value) else float(value)
-
-
-def _percent(share: float | None, digits: int) -> str:
-    return "-" if share is None else f"{round(100 * share, digits) + 0.0:.{digits}f} %"
-
-
-def _many(count: int) -> str:
-    """A number of policies; of those nobody could list, its size."""
-    return str(count) if count < 10**9 else f"about 10^{math.log10(count):.0f}"
-
-
-def _exactness(best: BestInClass) -> str:
-    return f"standard error {best.standard_error:.2g}" if best.standard_error else "exact"
-
-
-def _three_digits(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}"
-
-
-def _print_report(report: dict[str, Any], best: BestInClass, runs: list[RunResult]) -> None:
-    console = Console()
-    table = Table(
-        title=f"IOPEA, rule {report['rule']}, {report['horizon']} steps, "
-        f"{_many(report['policies'])} policies",
-        title_justify="left",
-    )
-    for heading in ("seed", "policy", "cost", "gap", "regret", "epochs", "survivors", "α"):
-        table.add_column(heading, justify="right")
-    for row, result in zip(report["runs"], runs, strict=True):
-        table.add_row(
-            str(row["seed"]),
-            _short(result.recommendation),
-            f"{row['average_cost']:.4g}",
-            _percent(row["relative_gap"], 4),
-            _percent(row["relative_regret"], 2),
-            str(row["epochs"]),
-            "many" if row["survivors"] is None else str(row["survivors"]),
-            _three_digits(row["effective_alpha"]),
-        )
-    table.add_section()
-    table.add_row(
-        "mean",
-        "",
-        f"{np.mean([result.average_cost for result in runs]):.4g}",
-        _percent(report["mean_relative_gap"], 4),
-        _percent(report["mean_relative_regret"], 2),
-        "",
-        "",
-        _three_digits(report["mean_effective_alpha"]),
-    )
-    console.print(table)
-    console.print(
-        f"Best in class: {_short(best.policy)} at {best.cost:.4g} per step ({_exactness(best)}).",
-        highlight=False,
-    )
-    console.print("α: share of the steps that told of the recommended policy.", highlight=False)
-    for outlook in dict.fromkeys(result.outlook for result in runs):
-        share = sum(result.outlook == outlook for result in runs)
-        console.print(f"{share} of {len(runs)} runs: {outlook}", highlight=False, soft_wrap=True)
+@app.command()
+def learners(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List the learners, what each needs and which problems it fits."""
+    if as_json:
+        rows = {"version": iopea.__version__, "learners": learner_rows()}
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        print_learners()
 
 
 @app.command("check-order")
@@ -362,28 +267,9 @@ def check_order_command(
         result = {**about, "truth": truth.table(), **report.as_dict()}
         typer.echo(json.dumps(result, indent=2, allow_nan=False))
     else:
-        _print_order(report)
+        print_order(report)
     if not report.holds:
         raise typer.Exit(1)
-
-
-def _print_order(report: OrderReport) -> None:
-    console = Console()
-    table = Table(title=f"Information order, {report.claim}", title_justify="left")
-    for heading, side in (("", "left"), ("claimed", "right"), ("measured", "right")):
-        table.add_column(heading, justify=side)  # type: ignore[arg-type]
-    passed = report.pairs_tested - report.pairs_failed
-    table.add_row(
-        "pairs i, j: i informs j", str(report.pairs), f"{passed} of {report.pairs_tested}"
-    )
-    table.add_row("width", str(report.width), "")
-    claimed, least = f"{report.alpha_claimed:.4g}", f"{report.alpha_least:.4g}"
-    table.add_row("α, least of the pairs", claimed, least)
-    table.add_row("α, mean of the pairs", "", f"{report.alpha_measured:.4g}")
-    if report.error_rate is not None:
-        table.add_row("error rate, p-value", f"{report.error_rate:g}", f"{report.p_value:.2g}")
-    console.print(table)
-    console.print(str(report), highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -421,24 +307,8 @@ def bench(
         }
         typer.echo(json.dumps({"version": iopea.__version__, **rows}, indent=2))
         return
-    _print_speeds("base-stock levels", "lead time", single)
-    _print_speeds("dual-index policies", "lead times", dual)
-
-
-def _print_speeds(what: str, lead_time: str, speeds: list[KernelSpeed]) -> None:
-    table = Table(title=f"Replay of {what}, policy-steps per second on one core")
-    for heading in (lead_time, "precision", "kernel", "plain Python", "ratio", "largest error"):
-        table.add_column(heading, justify="right")
-    for speed in speeds:
-        table.add_row(
-            str(speed.lead_time),
-            speed.precision,
-            f"{speed.kernel:.3g}",
-            f"{speed.twin:.3g}",
-            f"{speed.ratio:,.0f}",
-            f"{speed.largest_error:.1g}",
-        )
-    Console().print(table)
+    print_speeds("base-stock levels", "lead time", single)
+    print_speeds("dual-index policies", "lead times", dual)
 
 
 @app.callback(invoke_without_command=True)

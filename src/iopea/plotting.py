@@ -50,20 +50,23 @@ def draw_learning(
     """Draw the surviving range of each parameter and the running cost of runs over time.
 
     Lines are medians over the runs, bands reach from the least to the largest. Of policies
-    with more than four parameters, the first four are drawn.
+    with more than four parameters, the first four are drawn; of learners that keep no set of
+    policies, the cost alone.
     """
     with matplotlib.rc_context({"font.size": 10, "axes.spines.top": False, "svg.hashsalt": "i"}):
-        shown = min(policies.dimension, _MOST_PARAMETERS)
+        kept = all(run.records for run in runs)
+        shown = min(policies.dimension, _MOST_PARAMETERS) if kept else 0
         figure = Figure(
             figsize=(7.2, 3.2 + (3.2 if shown == 1 else 2.4) * shown), layout="constrained"
         )
-        *above, below = figure.subplots(1 + shown, 1, sharex=True)
+        *above, below = figure.subplots(1 + shown, 1, sharex=True, squeeze=False)[:, 0]
         for parameter, axes in enumerate(above):
             _draw_survivors(axes, runs, best, parameter, policies.ends(parameter))
             axes.set_ylabel(policies.names[parameter])
         _draw_cost(below, runs, best)
-        above[0].legend(frameon=False, loc="best")
-        above[0].set_title(title, loc="left", fontsize=11)
+        if above:
+            above[0].legend(frameon=False, loc="best")
+        (*above, below)[0].set_title(title, loc="left", fontsize=11)
         for axes in (*above, below):
             axes.spines["right"].set_visible(False)
             axes.grid(alpha=0.25)

@@ -19,7 +19,7 @@ from iopea.policies import PolicyClass
 from iopea.problems.base import Simulator, as_policies
 from iopea.problems.control import PolicyController
 from iopea.seeds import seed_for
-from iopea.types import Array, Controller, Policy, Recommendation, RunResult
+from iopea.types import Array, Controller, Policy, Randomised, Recommendation, RunResult
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -34,6 +34,7 @@ EVALUATION_STEPS = 8_000_000
 EVALUATION_BATCHES = 64
 #: Copies, and steps of each, by which a controller is evaluated, and the share before them.
 CONTROLLER_COPIES, CONTROLLER_ROUNDS, SETTLING_SHARE = 512, 8000, 8
+_ROUNDS_AT_A_TIME = 500
 #: Steps by which random policies are evaluated.
 RANDOM_STEPS = 200_000
 #: Steps of the first, coarse search for the best policy.
@@ -157,27 +158,24 @@ class BestInClass:
         Policies are compared on the very same path; controllers on many copies of the system,
         beside the best policy on the same copies.
         """
-        policies = [choice for choice in choices if isinstance(choice, tuple)]
-        costs = iter(evaluate(simulator, np.array(policies), self.steps, self.seed).cost
-                     if policies else ())  # fmt: skip
-        gaps = []
-        for choice in choices:
-            if isinstance(choice, tuple):
-                gaps.append(next(costs) - self.cost)
-            elif isinstance(choice, Controller):
-                gaps.append(self._controller_gap(simulator, choice))
-            else:
-                gaps.append(_random_cost(simulator, self.seed) - self.cost)
-        return np.array([self.share(gap) for gap in gaps])
-
-    def _controller_gap(self, simulator: Simulator, controller: Controller) -> float:
+        different = list(dict.fromkeys(choices))
+        policies = [choice for choice in different if isinstance(choice, tuple)]
+        gaps: dict[Recommendation, float] = {}
+        if policies:
+            costs = evaluate(simulator, np.array(policies), self.steps, self.seed).cost
+            gaps.update(zip(policies, costs - self.cost, strict=True))
         control = simulator.problem.control
-        if control is None:
-            return math.nan
-        best = PolicyController(control, self.policy)
-        return evaluate_controller(simulator, controller, seed=self.seed) - evaluate_controller(
-            simulator, best, seed=self.seed
-        )
+        for choice in different:
+            if isinstance(choice, Randomised):
+                gaps[choice] = _random_cost(simulator, self.seed) - self.cost
+            elif isinstance(choice, Controller) and control is not None:
+                gaps[choice] = evaluate_controller(simulator, choice, seed=self.seed)
+        controllers = [choice for choice in different if isinstance(choice, Controller)]
+        if controllers and control is not None:
+            best = PolicyController(control, self.policy)
+            level = evaluate_controller(simulator, best, seed=self.seed)
+            gaps.update({choice: gaps[choice] - level for choice in controllers})
+        return np.array([self.share(gaps[choice]) for choice in choices])
 
     def share(self, cost: float) -> float:
         """A cost as a share of g*, or of its size where g* is negative; NaN where it is 0."""
@@ -194,9 +192,14 @@ def evaluate_controller(
     """
     rounds = check_count("rounds", rounds, least=2)
     fleet = simulator.problem.simulator(simulator.truth, _evaluation_seed(seed))
-    fleet.drive(controller, rounds // SETTLING_SHARE * CONTROLLER_COPIES, CONTROLLER_COPIES)
-    rollout = fleet.drive(controller, rounds * CONTROLLER_COPIES, CONTROLLER_COPIES)
-    return float(rollout.costs.sum() / (rollout.elapsed or rollout.costs.size))
+    total = elapsed = 0.0
+    for first in range(-(rounds // SETTLING_SHARE), rounds, _ROUNDS_AT_A_TIME):
+        steps = min(_ROUNDS_AT_A_TIME, rounds - first) * CONTROLLER_COPIES
+        rollout = fleet.drive(controller, steps, CONTROLLER_COPIES)
+        if first >= 0:
+            total += float(rollout.costs.sum())
+            elapsed += steps if rollout.elapsed is None else rollout.elapsed
+    return total / elapsed
 
 
 def _random_cost(simulator: Simulator, seed: int) -> float:

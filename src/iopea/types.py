@@ -113,6 +113,8 @@ class Trajectory:
 
 
 def _as_policy(policy: ArrayLike) -> Policy:
+    if type(policy) is tuple and all(type(value) is float for value in policy):
+        return policy  # as learners ask for it
     try:
         return tuple(float(x) for x in np.atleast_1d(policy))
     except (TypeError, ValueError):

@@ -1,7 +1,25 @@
 """One file per algorithm; a new one is its file and a line in this registry."""
 
+from iopea.errors import unknown
 from iopea.learners.base import Learner
+from iopea.learners.erm import ERM
 from iopea.learners.iopea import IOPEA
+from iopea.learners.optimal import Optimal
+from iopea.learners.random_policy import RandomPolicy
 
 #: Every learner by its name.
-LEARNERS: dict[str, type[Learner]] = {learner.name: learner for learner in (IOPEA,)}
+LEARNERS: dict[str, type[Learner]] = {
+    learner.name: learner for learner in (IOPEA, ERM, Optimal, RandomPolicy)
+}
+
+
+def learner_named(name: str) -> type[Learner]:
+    """The learner of this name.
+
+    >>> learner_named("iopae")
+    Traceback (most recent call last):
+    iopea.errors.InputError: Unknown learner 'iopae': did you mean 'iopea'?
+    """
+    if name not in LEARNERS:
+        raise unknown("learner", name, LEARNERS)
+    return LEARNERS[name]

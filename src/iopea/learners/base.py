@@ -109,7 +109,9 @@ class Learner(ABC):
                 f"for {_shown(play.policy)}."
             )
         # Policies are told as people write them; from here on it is the one that was asked for.
-        self._tell(Trajectory(play.policy, **trajectory.columns))
+        if trajectory.played != play.policy:
+            trajectory = Trajectory(play.policy, **trajectory.columns)
+        self._tell(trajectory)
         self.steps += len(trajectory)
 
     def state_dict(self) -> State:
@@ -152,6 +154,11 @@ class Learner(ABC):
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
         return {"horizon": self.horizon, "seed": self.seed}
+
+    @property
+    def title(self) -> str:
+        """What heads its tables and figures."""
+        return self.name
 
     @property
     def records(self) -> tuple[EpochRecord, ...]:

@@ -76,7 +76,7 @@ class IOPEA(Learner):
     """
 
     name = "iopea"
-    needs = "an information order, which every problem has"
+    needs = "nothing but the information order"
 
     def __init__(
         self,
@@ -125,6 +125,13 @@ class IOPEA(Learner):
             "radius": self._radius,
             "precision": self._precision,
         }
+
+    @property
+    def title(self) -> str:
+        """With its rule and the number of policies; of those nobody could list, its size."""
+        count = self.count
+        many = str(count) if count < 10**9 else f"about 10^{math.log10(count):.0f}"
+        return f"IOPEA, rule {self.rule.name}, {many} policies"
 
     @property
     def epoch(self) -> int:

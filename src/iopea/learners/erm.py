@@ -1,0 +1,89 @@
+"""ERM in hindsight: the best policy on the chance that was met so far. An oracle.
+
+At times that double, the learner takes up the policy that would have cost least on all that has
+happened, demand that was lost included (Sinclair and others 2023, hindsight learning). It assumes
+that chance does not depend on what is done, and it sees what nobody can see: it shows how much of
+a learner's regret is due to what is hidden from it, and is no method for a real system.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from iopea.errors import InputError
+from iopea.learners.base import Learner, Oracle
+from iopea.problems.base import Problem
+from iopea.types import Play, Policy, State, Trajectory
+
+#: Steps before the first choice.
+FIRST = 64
+#: Classes of more parameters are searched only if they have at most so many policies.
+MOST_PARAMETERS, MOST_POLICIES = 2, 4096
+
+
+class ERM(Learner):
+    """Play the best policy in hindsight, chosen anew each time the data has doubled.
+
+    Parameters
+    ----------
+    problem : Problem. Its class must be one that can be searched.
+    horizon, seed : int, optional. Of no use to it.
+
+    Examples
+    --------
+    >>> from iopea import LostSales, run
+    >>> from iopea.demand import Poisson
+    >>> shop = LostSales(lead_time=1, holding_cost=1, lost_sales_cost=9,
+    ...                  levels={"low": 0, "high": 20, "step": 1})
+    >>> run(ERM(shop), shop.simulator(Poisson(mean=3), seed=1), 5000).recommendation
+    (9.0,)
+    """
+
+    name = "erm"
+    needs = f"a class of at most {MOST_PARAMETERS} parameters or {MOST_POLICIES} policies"
+    oracle = True
+
+    def __init__(self, problem: Problem, *, horizon: int | None = None, seed: int = 0) -> None:
+        super().__init__(problem, horizon, seed)
+        self._oracle: Oracle | None = None
+        policies = problem.policy_class
+        some = policies.thinned(3, policies.extent / 2 or 1.0)
+        middle = np.abs(some - some.mean(axis=0)).max(axis=1).argmin()
+        self._policy: Policy = tuple(map(float, some[middle]))
+        self._next = FIRST
+        self._epoch = 1
+
+    @classmethod
+    def fits(cls, problem: Problem) -> bool:
+        """A class that can be searched."""
+        policies = problem.policy_class
+        return policies.dimension <= MOST_PARAMETERS or policies.count(1.0) <= MOST_POLICIES
+
+    def see(self, oracle: Oracle) -> None:
+        """Be told the truth."""
+        self._oracle = oracle
+
+    def _ask(self) -> Play:
+        return Play(self._policy, self._next - self.steps, self._epoch)
+
+    def _tell(self, trajectory: Trajectory) -> None:
+        if self.steps + len(trajectory) == self._next:
+            self._policy = self._best(self._next)
+            self._next *= 2
+            self._epoch += 1
+
+    def _best(self, steps: int) -> Policy:
+        if self._oracle is None:
+            raise InputError(f"{self.name} is an oracle: it learns in iopea.run() alone.")
+        return self._oracle.best_in_hindsight(steps)
+
+    def recommend(self) -> Policy:
+        """The best policy on all that has happened."""
+        return self._best(self.steps) if self.steps else self._policy
+
+    def _state(self) -> State:
+        return {"policy": list(self._policy), "next": self._next, "epoch": self._epoch}
+
+    def _load(self, state: State) -> None:
+        self._policy = tuple(map(float, state["policy"]))
+        self._next, self._epoch = int(state["next"]), int(state["epoch"])
