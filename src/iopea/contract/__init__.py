@@ -1,4 +1,4 @@
-"""What every problem keeps to, as checks for people who write one.
+"""What every problem and every learner keeps to, as checks for people who write one.
 
 A check takes a problem and its truth, as ``kind.example()`` gives them, and raises a
 :class:`ContractError` with a sentence where they don't keep to it. Checks know the interface of
@@ -26,6 +26,7 @@ from iopea.contract.evaluators import (
     plug_in_evaluator,
     trajectories_checked,
 )
+from iopea.contract.learners import LEARNER_CHECKS, check_learner
 from iopea.contract.learning import learner_improves, learner_runs, truth_hidden
 from iopea.contract.problem import (
     constants,
@@ -43,7 +44,14 @@ from iopea.contract.simulators import (
 from iopea.contract.tools import Check, ContractError
 from iopea.problems.base import Problem
 
-__all__ = ["CHECKS", "Check", "ContractError", "check_problem"]
+__all__ = [
+    "CHECKS",
+    "LEARNER_CHECKS",
+    "Check",
+    "ContractError",
+    "check_learner",
+    "check_problem",
+]
 
 #: Every check, from what is simple to what rests on it.
 CHECKS: tuple[Check, ...] = (

@@ -127,7 +127,7 @@ def truth_hidden(problem: Problem, truth: Truth) -> None:
         play = learner.ask()
         told.append(system.carry_out(play, play.steps).trajectory)
         learner.tell(told[-1])
-    held = _held(learner, (type(truth), Simulator))
+    held = held_by(learner, (type(truth), Simulator))
     require(held is None, f"The learner holds part of the truth: {held!r}.")
     others = list(_other_truths(problem, truth))
     require(others, "No other truth could be made by changing a value in table() of the truth.")
@@ -190,10 +190,10 @@ def _changed(value: Any) -> Iterator[Any]:
                 yield from ({**value, key: new} for new in _changed(part))
 
 
-def _held(root: object, kinds: tuple[type, ...]) -> object:
+def held_by(root: object, kinds: tuple[type, ...]) -> object:
     """An object of these kinds that another one holds, at any depth; None if there is none.
 
-    >>> _held({"a": [1, (2.5, "b")]}, (float,))
+    >>> held_by({"a": [1, (2.5, "b")]}, (float,))
     2.5
     """
     waiting, known = [root], {id(root)}
