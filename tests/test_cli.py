@@ -1,3 +1,4 @@
+import importlib
 import json
 import signal
 import subprocess
@@ -8,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from iopea import cli
+from iopea.contract.tools import as_toml, tables_of
 from iopea.demand import Demand
 from iopea.files import default_problem, parse_problem, read_problem
+from iopea.learners import LEARNERS
 from iopea.problems import PROBLEMS
 
+run_module = importlib.import_module("iopea.run")  # iopea.run is the function
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").rglob("*.toml"))
 GOOD = """
 [problem]
@@ -249,3 +253,68 @@ def test_an_interrupted_run_ends_cleanly(tmp_path):
     assert out == ""
     assert err == "Interrupted: no result was written.\n"
     assert not picture.exists()
+
+
+def test_learners_are_listed_with_what_they_need(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    status, out, _ = iopea(capsys, monkeypatch, "learners")
+    assert status == 0
+    for name, learner in LEARNERS.items():
+        assert name in out
+        assert learner.needs.split()[0] in out
+    status, out, _ = iopea(capsys, monkeypatch, "learners", "--json")
+    rows = {row["name"]: row for row in json.loads(out)["learners"]}
+    assert list(rows) == list(LEARNERS)
+    assert rows["optimal"]["oracle"]
+    assert rows["erm"]["about"].endswith(".")
+    assert rows["random"]["fits"] == list(PROBLEMS)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_runs_from_the_command_line(capsys, monkeypatch, tmp_path, name):
+    fits = next(kind for kind in PROBLEMS if LEARNERS[name].fits(PROBLEMS[kind].example()[0]))
+    problem, truth = PROBLEMS[fits].example()
+    file = tmp_path / "problem.toml"
+    file.write_text(as_toml(tables_of(problem, truth.table())))
+    monkeypatch.setattr(run_module, "CONTROLLER_ROUNDS", 20)
+    monkeypatch.setattr(run_module, "RANDOM_STEPS", 200)
+    arguments = ["learn", file, "--learner", name, "--horizon", 600, "--seeds", 2]
+    picture = tmp_path / "runs.png"
+    status, out, err = iopea(capsys, monkeypatch, *arguments, "--plot", picture)
+    assert status == 0, err
+    assert "gap" in out
+    assert picture.stat().st_size > 1000
+    status, out, _ = iopea(capsys, monkeypatch, *arguments, "--json")
+    report = json.loads(out)
+    assert (report["learner"], report["oracle"]) == (name, LEARNERS[name].oracle)
+    assert len(report["runs"]) == 2
+    assert "seed" not in report["settings"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--learner", "iopae"], ["'iopae'", "did you mean 'iopea'"]),
+        (["--learner", "random", "--rule", "paired"], ["--rule", "random"]),
+        (["--set", "precision"], ["NAME=VALUE", "'precision'"]),
+        (["--set", "precison=float32"], ["'precison'", "did you mean 'precision'"]),
+        (["--set", "precision=float31"], ["'float31'", "did you mean 'float32'"]),
+        (["--set", "radius=0"], ["radius", "0"]),
+    ],
+)
+def test_a_wrong_learner_or_setting_is_refused(capsys, monkeypatch, arguments, words):
+    status, out, err = iopea(capsys, monkeypatch, "learn", *arguments)
+    assert (status, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    for word in words:
+        assert word in err
+
+
+def test_settings_of_a_learner_are_taken(capsys, monkeypatch):
+    status, out, _ = iopea(
+        capsys, monkeypatch, "learn", "--horizon", 600, "--seeds", 1, "--json",
+        "--set", "precision=float32", "--set", "radius=0.5",
+    )  # fmt: skip
+    assert status == 0
+    settings = json.loads(out)["settings"]
+    assert (settings["precision"], settings["radius"]) == ("float32", 0.5)

@@ -169,11 +169,11 @@ class BestInClass:
             if isinstance(choice, Randomised):
                 gaps[choice] = _random_cost(simulator, self.seed) - self.cost
             elif isinstance(choice, Controller) and control is not None:
-                gaps[choice] = evaluate_controller(simulator, choice, seed=self.seed)
+                gaps[choice] = evaluate_controller(simulator, choice, CONTROLLER_ROUNDS, self.seed)
         controllers = [choice for choice in different if isinstance(choice, Controller)]
         if controllers and control is not None:
             best = PolicyController(control, self.policy)
-            level = evaluate_controller(simulator, best, seed=self.seed)
+            level = evaluate_controller(simulator, best, CONTROLLER_ROUNDS, self.seed)
             gaps.update({choice: gaps[choice] - level for choice in controllers})
         return np.array([self.share(gaps[choice]) for choice in choices])
 

@@ -1,0 +1,110 @@
+"""Choose the learners' hyperparameters: ``make tune`` or ``python benchmarks/tune.py [NAMES]``.
+
+For each learner the file src/iopea/learners/tuning/NAME.toml holds the space that is searched,
+the settings of the paper it is searched on, by kind of problem, and seeds that no comparison
+uses. Every point of the space is run on all of them; the one whose recommendations have the
+least mean gap is chosen, where gaps differ by less than a tenth of a percent the one with the
+least regret, and the file is written anew with it. Nothing else in it is changed.
+"""
+
+import argparse
+import itertools
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import iopea
+from iopea.files import read_problem
+from iopea.learners import LEARNERS, learner_named
+
+ROOT = Path(__file__).parents[1]
+TUNING = ROOT / "src" / "iopea" / "learners" / "tuning"
+PAPER = ROOT / "examples" / "paper"
+#: Gaps that differ by less are taken to be the same.
+SAME_GAP = 1e-3
+
+
+def points(space: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*space.values()):
+        yield dict(zip(space, values, strict=True))
+
+
+def score(
+    name: str, files: list[str], horizon: int, seeds: list[int], point: dict[str, Any], workers: int
+) -> tuple[float, float]:
+    """Mean gap of the recommendations, and mean regret, over settings and seeds."""
+    gaps, regrets = [], []
+    for file in files:
+        problem, truth = read_problem(PAPER / f"{file}.toml")
+        best = iopea.best_in_class(problem.simulator(truth), steps=2_000_000)
+
+        def once(seed: int, problem: Any = problem, truth: Any = truth) -> iopea.RunResult:
+            learner: Any = LEARNERS[name]
+            one = learner(problem, horizon=horizon, seed=seed, **point)
+            return iopea.run(one, problem.simulator(truth, seed), horizon)
+
+        runs = iopea.run_all(once, seeds, workers)
+        choices = [run.recommendation for run in runs]
+        gaps.append(best.relative_gaps(problem.simulator(truth), choices).mean())
+        regrets.append(np.mean([iopea.relative_regret(run, best) for run in runs]))
+    return float(np.mean(gaps)), float(np.mean(regrets))
+
+
+def choose(rows: list[tuple[float, float, dict[str, Any]]]) -> dict[str, Any]:
+    least = min(gap for gap, _, _ in rows)
+    return min((row for row in rows if row[0] <= least + SAME_GAP), key=lambda row: row[1])[2]
+
+
+def with_choice(text: str, kind: str, point: dict[str, Any]) -> str:
+    """The text of a file with another table of what was chosen for a kind of problem."""
+    lines = [f"[chosen.{kind}]", *(f"{key} = {as_toml(value)}" for key, value in point.items())]
+    table = "\n".join(lines) + "\n"
+    pattern = re.compile(rf"^\[chosen\.{re.escape(kind)}\]\n(?:[^\[\n].*\n?)*", re.MULTILINE)
+    if pattern.search(text):
+        return pattern.sub(lambda _: table, text)
+    return f"{text.rstrip()}\n\n{table}"
+
+
+def as_toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def tune(name: str, workers: int) -> None:
+    path = TUNING / f"{name}.toml"
+    content = tomllib.loads(path.read_text("utf-8"))
+    for kind, setting in content["settings"].items():
+        space = {**content["space"], **content.get("spaces", {}).get(kind, {})}
+        rows = []
+        for point in points(space):
+            gap, regret = score(
+                name, setting["files"], setting["horizon"], content["seeds"], point, workers
+            )
+            rows.append((gap, regret, point))
+            print(
+                f"{name} {kind} {point}: gap {100 * gap:.3f} %, regret {100 * regret:.2f} %",
+                flush=True,
+            )
+        chosen = choose(rows)
+        print(f"{name} {kind}: chosen {chosen}", flush=True)
+        path.write_text(with_choice(path.read_text("utf-8"), kind, chosen), "utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="learners; all that have a file if none is given")
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    names = options.names or sorted(path.stem for path in TUNING.glob("*.toml"))
+    for name in names:
+        learner_named(name)
+        tune(name, options.workers)
+
+
+if __name__ == "__main__":
+    main()
