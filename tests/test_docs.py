@@ -23,7 +23,7 @@ def blocks(text, language):
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-DOCUMENTS = ["README.md", "docs/guide.md", "docs/add-a-problem.md"]
+DOCUMENTS = ["README.md", "docs/guide.md", "docs/add-a-problem.md", "docs/learners.md"]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -2,14 +2,26 @@
 
 from iopea.errors import unknown
 from iopea.learners.base import Learner
+from iopea.learners.convex import Convex
 from iopea.learners.erm import ERM
 from iopea.learners.iopea import IOPEA
 from iopea.learners.optimal import Optimal
+from iopea.learners.order_up_to import OrderUpTo
 from iopea.learners.random_policy import RandomPolicy
+from iopea.learners.sgd_base_stock import SGDBaseStock
 
 #: Every learner by its name.
 LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner for learner in (IOPEA, ERM, Optimal, RandomPolicy)
+    learner.name: learner
+    for learner in (
+        IOPEA,
+        Convex,
+        SGDBaseStock,
+        OrderUpTo,
+        ERM,
+        Optimal,
+        RandomPolicy,
+    )
 }
 
 
