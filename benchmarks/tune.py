@@ -86,7 +86,10 @@ def tune(name: str, workers: int) -> None:
             )
         _, _, chosen = min(rows, key=lambda row: row[0] + row[1])
         print(f"{name} {kind}: chosen {chosen}", flush=True)
-        path.write_text(with_choice(path.read_text("utf-8"), kind, chosen), "utf-8")
+        text = with_choice(path.read_text("utf-8"), kind, chosen)
+        if kind == next(iter(content["settings"])):  # other kinds get what the first one has
+            text = with_choice(text, "default", {**content["chosen"]["default"], **chosen})
+        path.write_text(text, "utf-8")
 
 
 def main() -> None:
