@@ -192,14 +192,20 @@ def evaluate_controller(
     """
     rounds = check_count("rounds", rounds, least=2)
     fleet = simulator.problem.simulator(simulator.truth, _evaluation_seed(seed))
-    total = elapsed = 0.0
-    for first in range(-(rounds // SETTLING_SHARE), rounds, _ROUNDS_AT_A_TIME):
+    _in_parts(fleet, controller, rounds // SETTLING_SHARE)
+    cost, time = _in_parts(fleet, controller, rounds)
+    return cost / time
+
+
+def _in_parts(fleet: Simulator, controller: Controller, rounds: int) -> tuple[float, float]:
+    """Costs and time of all copies over so many rounds, of which not all are held in memory."""
+    cost = time = 0.0
+    for first in range(0, rounds, _ROUNDS_AT_A_TIME):
         steps = min(_ROUNDS_AT_A_TIME, rounds - first) * CONTROLLER_COPIES
         rollout = fleet.drive(controller, steps, CONTROLLER_COPIES)
-        if first >= 0:
-            total += float(rollout.costs.sum())
-            elapsed += steps if rollout.elapsed is None else rollout.elapsed
-    return total / elapsed
+        cost += float(rollout.costs.sum())
+        time += steps if rollout.elapsed is None else rollout.elapsed
+    return cost, time
 
 
 def _random_cost(simulator: Simulator, seed: int) -> float:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -113,8 +113,8 @@ class Trajectory:
 
 
 def _as_policy(policy: ArrayLike) -> Policy:
-    if type(policy) is tuple and all(type(value) is float for value in policy):
-        return policy  # as learners ask for it
+    if isinstance(policy, tuple) and all(type(value) is float for value in policy):
+        return cast(Policy, policy)  # as learners ask for it
     try:
         return tuple(float(x) for x in np.atleast_1d(policy))
     except (TypeError, ValueError):

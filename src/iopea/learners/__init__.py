@@ -4,11 +4,13 @@ from iopea.errors import unknown
 from iopea.learners.base import Learner
 from iopea.learners.convex import Convex
 from iopea.learners.erm import ERM
+from iopea.learners.feedback_graph import FeedbackGraph
 from iopea.learners.iopea import IOPEA
 from iopea.learners.optimal import Optimal
 from iopea.learners.order_up_to import OrderUpTo
 from iopea.learners.random_policy import RandomPolicy
 from iopea.learners.sgd_base_stock import SGDBaseStock
+from iopea.learners.ucrl2 import UCRL2
 
 #: Every learner by its name.
 LEARNERS: dict[str, type[Learner]] = {
@@ -18,6 +20,8 @@ LEARNERS: dict[str, type[Learner]] = {
         Convex,
         SGDBaseStock,
         OrderUpTo,
+        UCRL2,
+        FeedbackGraph,
         ERM,
         Optimal,
         RandomPolicy,

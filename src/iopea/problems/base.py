@@ -15,11 +15,13 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
+from iopea.base_surge import SurgeSetting
 from iopea.errors import InputError
 from iopea.model import check_count
 from iopea.order import InformationOrder
 from iopea.policies import PolicyClass
 from iopea.problems.control import Control
+from iopea.problems.tabular import Tabular
 from iopea.seeds import seed_for
 from iopea.types import (
     Array,
@@ -232,6 +234,18 @@ class Problem(ABC):
     @property
     def base_stock(self) -> BaseStock | None:
         """What a planner knows, where policies are base-stock levels and costs linear."""
+        return None
+
+    @property
+    def base_surge(self) -> SurgeSetting | None:
+        """What is known of two sources of supply, where there are two and costs are linear."""
+        return None
+
+    def tabular(self, radius: float | None = None) -> Tabular | None:
+        """States and actions as a table, for those who count; None if there is none to offer.
+
+        Where they are not whole, they are put on a grid of that radius, or of the problem's own.
+        """
         return None
 
     def path_evaluator(self, policies: Array) -> Evaluator:

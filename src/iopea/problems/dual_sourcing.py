@@ -34,7 +34,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import field_validator, model_validator
 
+from iopea.base_surge import BaseSurge, SurgeSetting
 from iopea.demand import Demand, DemandStream, Exponential, demand_from
+from iopea.kernels import base_surge as surge_kernels
 from iopea.kernels import dual_sourcing as kernels
 from iopea.model import Count, Model, NonNegative, Probability
 from iopea.order import InformationOrder
@@ -55,11 +57,13 @@ from iopea.problems.shop import (
     check_sales,
     time_to_sell,
 )
+from iopea.problems.tabular_shop import ShopTable, own_radius
 from iopea.problems.zero_runs import data_needed, lipschitz
 from iopea.seeds import seed_for
 from iopea.types import (
     Array,
     Claim,
+    Controller,
     Estimates,
     Policy,
     Precision,
@@ -298,6 +302,25 @@ class DualSourcing(Model, Problem):
             orders_of=self._orders_of,
         )
 
+    @property
+    def base_surge(self) -> SurgeSetting:
+        """Both sources; Q up to the highest regular level over L_r + 1, S as expedited levels."""
+        return SurgeSetting(
+            lead_times=self.lead_times,
+            holding_cost=self.holding_cost,
+            lost_sales_cost=self.lost_sales_cost,
+            regular_cost=self.regular_cost,
+            expedited_cost=self.expedited_cost,
+            orders=(0.0, self.regular_levels.high / (self.regular_lead_time + 1)),
+            levels=(self.expedited_levels.low, self.expedited_levels.high),
+        )
+
+    def tabular(self, radius: float | None = None) -> ShopTable:
+        """Stock and orders in units of a radius: of the step of the levels, or of 1."""
+        both = (self.expedited_levels, self.regular_levels)
+        whole = any(levels.step is not None for levels in both)
+        return ShopTable(self.control, radius or own_radius(*both), whole)
+
     def expedited_position(self, states: Array) -> Array:
         """What will have arrived by the time an expedited order does, without it."""
         last = 1 + self.regular_lead_time
@@ -353,6 +376,28 @@ class DualSourcingSimulator(Simulator):
         costs = holding * (stock - sales) + price * lost + regular * slow + expedited * fast
         return Rollout(Trajectory(policy, stock=stock, sales=sales), costs)
 
+    def drive(self, controller: Controller, steps: int, copies: int = 1) -> Rollout:
+        """Let a controller act; a base-surge policy on one copy runs compiled."""
+        problem = self.problem
+        if (
+            not isinstance(controller, BaseSurge)
+            or controller.lead_times != problem.lead_times
+            or copies != 1
+        ):
+            return super().drive(controller, steps, copies)
+        demand, row = self._stream.draw(steps), self._row()
+        columns = surge_kernels.roll_out(
+            controller.order, controller.level, demand, row, problem.regular_lead_time
+        )
+        self._set_row(row)
+        self._turn = 0
+        fast, slow, stock, sales = columns[-4:]
+        holding, price, regular, expedited = problem.unit_costs
+        costs = holding * (stock - sales) + price * (demand - sales)
+        costs += expedited * fast + regular * slow
+        named = dict(zip(problem.control.columns, columns, strict=True))
+        return Rollout(Trajectory(controller, **named), costs)
+
     def _row(self) -> Array:
         return np.concatenate([[self._on_hand], self._regular, self._expedited])
 
@@ -401,6 +446,27 @@ class DualSourcingSimulator(Simulator):
                 sums[row] += problem.lost_sales_cost * demand.sum()
                 clock += demand.size
                 remaining -= demand.size
+        return Estimates(sums, np.full(batches, float(size)))
+
+    def surge_costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
+        """Batch sums of the true cost of base-surge policies (Q, S), an array (n, 2).
+
+        All meet one path of demand, from an empty system.
+        """
+        problem = self.problem
+        stream = self.truth.stream(seed_for("evaluation", seed))
+        points = as_policies(policies)
+        size = -(-steps // batches)
+        state = surge_kernels.start_state(len(points), problem.expedited_lead_time)
+        sums = np.zeros((batches, len(points)))
+        clock = 0
+        for row in range(batches):
+            for done in range(0, size, _PATH):
+                demand = stream.draw(min(size - done, _PATH))
+                sums[row] += surge_kernels.replay(
+                    demand, points, state, clock, problem.lead_times, problem.unit_costs
+                )
+                clock += demand.size
         return Estimates(sums, np.full(batches, float(size)))
 
     def restart_time(self, seed: int = 0) -> float:

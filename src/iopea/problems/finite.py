@@ -38,9 +38,11 @@ from iopea.policies import Box, Finite, PolicyClass
 from iopea.problems.base import Constants, Evaluator, Problem, as_policies
 from iopea.problems.dynamics import Dynamics, FiniteSimulator
 from iopea.problems.finite_estimators import CountedModel, Outcomes, OwnCosts
+from iopea.problems.tabular import EveryAction, Revealed, Steps
 from iopea.types import (
     Array,
     Claim,
+    Indices,
     Mask,
     Policy,
     Precision,
@@ -267,6 +269,10 @@ class FiniteMDP(Model, Problem):
         kind = CountedModel if self._judged_by_model else OwnCosts
         return kind(self, as_policies(policies))
 
+    def tabular(self, radius: float | None = None) -> FiniteTable | None:
+        """The states and actions; none where policies are listed, as others can't be played."""
+        return FiniteTable(self) if self.policies is None else None
+
     def simulator(self, truth: Dynamics, seed: int = 0) -> FiniteSimulator:
         """The true system: this problem with these dynamics."""
         return FiniteSimulator(self, truth, seed)
@@ -314,3 +320,41 @@ class FiniteMDP(Model, Problem):
                 f"The state is {seen.states[step + 1]} at step {step + 1}, but step {step} has led "
                 f"to state {happened[step]}."
             )
+
+
+class FiniteTable(EveryAction):
+    """The problem as a table; under full feedback a step tells of every action of its state."""
+
+    def __init__(self, problem: FiniteMDP) -> None:
+        super().__init__(problem.states, problem.actions, problem.states)
+        self._problem = problem
+
+    @cached_property
+    def following(self) -> Indices:
+        """An outcome is the next state."""
+        return np.tile(np.arange(self.states), (self.pairs, 1))
+
+    @cached_property
+    def outcome_costs(self) -> None:
+        """The next state does not fix the cost."""
+        return None
+
+    @cached_property
+    def cost_bounds(self) -> tuple[Array, Array]:
+        """Those of the problem."""
+        low, high = self._problem.cost_bounds
+        return np.full(self.pairs, low), np.full(self.pairs, high)
+
+    def steps(self, trajectory: Trajectory) -> Steps:
+        """What happened by the action that was taken."""
+        seen = self._problem.outcomes(trajectory)
+        own = (np.arange(seen.states.size), seen.taken)
+        pairs = seen.states * self.actions + seen.actions[own]
+        return Steps(pairs, seen.following[own], seen.costs[own])
+
+    def revealed(self, trajectory: Trajectory) -> Revealed:
+        """All that was seen."""
+        seen = self._problem.outcomes(trajectory)
+        pairs = (seen.states[:, None] * self.actions + seen.actions).ravel()
+        weights = np.ones(pairs.size)
+        return Revealed(pairs, seen.following.ravel(), weights, seen.costs.ravel(), pairs)

@@ -51,6 +51,7 @@ from iopea.problems.shop import (
     check_sales,
     time_to_sell,
 )
+from iopea.problems.tabular_shop import ShopTable, own_radius
 from iopea.seeds import seed_for
 from iopea.types import (
     Array,
@@ -212,6 +213,11 @@ class LostSales(Model, Problem):
             ),
             orders_of=self._orders_of,
         )
+
+    def tabular(self, radius: float | None = None) -> ShopTable:
+        """Stock and orders in units of a radius: of the step of the levels, or of 1."""
+        whole = self.levels.step is not None
+        return ShopTable(self.control, radius or own_radius(self.levels), whole)
 
     def _orders_of(self, policies: Array, states: Array) -> Array:
         short = policies[:, 0] - states.sum(axis=1)

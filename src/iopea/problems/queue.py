@@ -30,6 +30,7 @@ from iopea.policies import Box
 from iopea.problems.base import Constants, Problem, Simulator, as_policies
 from iopea.problems.control import Control
 from iopea.problems.queue_estimator import QueueEstimator
+from iopea.problems.tabular_queue import QueueTable
 from iopea.seeds import seed_for
 from iopea.types import (
     Array,
@@ -276,6 +277,10 @@ class ServiceRateQueue(Model, Problem):
     def control(self) -> QueueControl:
         """Jobs in the system, and the service rate to be chosen."""
         return QueueControl(self)
+
+    def tabular(self, radius: float | None = None) -> QueueTable:
+        """Jobs in the system, and the service rates; whole anyway."""
+        return QueueTable(self)
 
     def simulator(self, truth: QueueRates, seed: int = 0) -> QueueSimulator:
         """The true system: this queue with those rates."""

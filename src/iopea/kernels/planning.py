@@ -1,0 +1,202 @@
+r"""Compiled planning in tables of states and actions, for average costs.
+
+A table lists pairs of a state and an action, those of a state one after the other. The outcomes of
+a pair j are numbered; outcome o leads to the state ``following[j, o]``, or is impossible where that
+is -1. Under a model with costs c and probabilities p, relative value iteration repeats
+
+.. math:: (T v)(s) = \min_{j \in s} \Big( c_j + \sum_o p_j(o)\, v(s'_{j,o}) \Big),
+
+and at any v the least average cost lies between the smallest and the largest difference
+:math:`(T v)(s) - v(s)`, if it is the same from everywhere. Only a part of the difference is added
+to v, which makes every chain aperiodic and changes neither policy nor cost (Puterman 1994, section
+8.5.4).
+
+In *extended* value iteration (Jaksch, Ortner and Auer 2010) the probabilities of a pair are any
+within a distance :math:`\sum_o |q(o) - p_j(o)| \le d_j`, and the best of them are taken: the
+outcome with the least v gains :math:`d_j / 2`, and the ones with the largest v lose it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from iopea.types import Array, Indices
+
+#: Share of each difference that is added to the values.
+_SHARE = 0.9
+#: Rounds after which planning ends: in a model of several parts it never settles.
+_MOST_ROUNDS = 20_000
+#: Further than any number of steps.
+FAR = 2**62
+
+
+class Plan(NamedTuple):
+    """What planning has found.
+
+    Attributes
+    ----------
+    choice : array (S,). The best pair of each state.
+    low, high : float. Bounds on the least average cost of the model.
+    values : array (S,). The bias, up to a constant [v].
+    """
+
+    choice: Indices
+    low: float
+    high: float
+    values: Array
+
+
+@njit(cache=True, nogil=True)
+def _hopeful(values, chances, following, order, number, distance):  # type: ignore[no-untyped-def]
+    """The least expected value of a pair within a distance of its probabilities.
+
+    ``order`` holds the possible outcomes, and is sorted by value; it was so before.
+    """
+    mean = 0.0
+    for place in range(number):
+        outcome = order[place]
+        mean += chances[outcome] * values[following[outcome]]
+        while place > 0 and (values[following[order[place - 1]]] > values[following[outcome]]):
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = outcome
+    best = order[0]
+    excess = min(distance / 2, 1 - chances[best])
+    mean += excess * values[following[best]]
+    for place in range(number - 1, 0, -1):
+        outcome = order[place]
+        moved = min(excess, chances[outcome])
+        mean -= moved * values[following[outcome]]
+        excess -= moved
+        if excess <= 0:
+            break
+    return mean
+
+
+@njit(cache=True, nogil=True)
+def _plan(costs, chances, distances, first, following, tolerance, rounds):  # type: ignore[no-untyped-def]
+    pairs, outcomes = following.shape
+    states = first.size - 1
+    order = np.zeros((pairs, outcomes), np.int64)
+    number = np.zeros(pairs, np.int64)
+    for pair in range(pairs):
+        for outcome in range(outcomes):
+            if following[pair, outcome] >= 0:
+                order[pair, number[pair]] = outcome
+                number[pair] += 1
+    values, changes = np.zeros(states), np.zeros(states)
+    choice = np.zeros(states, np.int64)
+    low = high = 0.0
+    for _ in range(rounds):
+        low, high = np.inf, -np.inf
+        for state in range(states):
+            least = np.inf
+            for pair in range(first[state], first[state + 1]):
+                value = costs[pair]
+                if distances[pair] > 0:
+                    value += _hopeful(
+                        values, chances[pair], following[pair], order[pair], number[pair],
+                        distances[pair],
+                    )  # fmt: skip
+                else:
+                    for place in range(number[pair]):
+                        outcome = order[pair, place]
+                        value += chances[pair, outcome] * values[following[pair, outcome]]
+                if value < least:
+                    least = value
+                    choice[state] = pair
+            changes[state] = least - values[state]
+            low, high = min(low, changes[state]), max(high, changes[state])
+        if high - low <= tolerance:
+            break
+        values += _SHARE * changes
+        values -= values[0]
+    return choice, low, high, values
+
+
+def plan(
+    costs: Array,
+    chances: Array,
+    first: Indices,
+    following: Indices,
+    tolerance: float,
+    distances: Array | None = None,
+    rounds: int = _MOST_ROUNDS,
+) -> Plan:
+    """Relative value iteration; extended, where distances are given.
+
+    Parameters
+    ----------
+    costs : array (P,). Expected cost of each pair.
+    chances : array (P, M). Probabilities of its outcomes, 0 where impossible.
+    first : array (S + 1,). Where the pairs of each state begin, and their number.
+    following : array (P, M). The state that each outcome leads to; -1 where impossible.
+    tolerance : float. Between the bounds on the average cost when planning ends.
+    distances : array (P,), optional. How far the probabilities may be off, by their absolute
+        differences [d].
+
+    Examples
+    --------
+    Waiting in state 0 costs 1 and moving 3; a step back from state 1 costs nothing.
+
+    >>> first, following = np.array([0, 2, 3]), np.array([[0, 1], [0, 1], [0, 1]])
+    >>> chances = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> found = plan(np.array([1.0, 3.0, 0.0]), chances, first, following, 1e-9)
+    >>> found.choice, round(found.low, 6)
+    (array([0, 2]), 1.0)
+    >>> plan(np.array([2.0, 3.0, 0.0]), chances, first, following, 1e-9).choice
+    array([1, 2])
+    """
+    none = np.zeros(len(costs)) if distances is None else distances
+    return Plan(*_plan(costs, chances, none, first, following, tolerance, rounds))
+
+
+@njit(cache=True, nogil=True)
+def _free_steps(start, choice, kinds, following, missing, reached, waiting):  # type: ignore[no-untyped-def]
+    reached[:] = FAR
+    reached[start] = 0
+    waiting[0] = start
+    least, head, tail = FAR, 0, 1
+    while head < tail:
+        state = waiting[head]
+        head += 1
+        if reached[state] + 1 >= least:
+            break
+        pair = choice[state]
+        least = min(least, max(missing[kinds[pair]], reached[state] + 1))
+        for outcome in range(following.shape[1]):
+            other = following[pair, outcome]
+            if other >= 0 and reached[other] == FAR:
+                reached[other] = reached[state] + 1
+                waiting[tail] = other
+                tail += 1
+    return least
+
+
+def free_steps(
+    start: int, choice: Indices, kinds: Indices, following: Indices, missing: Indices
+) -> int:
+    """Steps that must pass before one of a kind of which enough were then seen.
+
+    Parameters
+    ----------
+    start : int. The present state.
+    choice : array (S,). The pair that is played in each state.
+    kinds : array (P,). The kind of each pair; a step shows each kind once at the most.
+    following : array (P, M). The state that each outcome leads to; -1 where impossible.
+    missing : array (kinds,). How often each kind has still to be seen.
+
+    Examples
+    --------
+    From state 0 it takes two steps at least to be seen in state 1.
+
+    >>> free_steps(0, np.array([0, 1]), np.array([0, 1]), np.array([[0, 1], [0, 1]]),
+    ...            np.array([9, 1]))
+    2
+    """
+    states = choice.size
+    reached, waiting = np.empty(states, np.int64), np.empty(states, np.int64)
+    return int(_free_steps(start, choice, kinds, following, missing, reached, waiting))
