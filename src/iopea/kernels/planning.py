@@ -27,8 +27,11 @@ from iopea.types import Array, Indices
 
 #: Share of each difference that is added to the values.
 _SHARE = 0.9
-#: Rounds after which planning ends: in a model of several parts it never settles.
+#: Rounds after which planning ends.
 _MOST_ROUNDS = 20_000
+#: It also ends where the bounds have come no nearer in so many rounds than to this share of their
+#: distance: in a model of several parts, whose costs differ, they never meet.
+_LOOKED_AT, _NO_NEARER = 50, 0.999
 #: Further than any number of steps.
 FAR = 2**62
 
@@ -90,7 +93,8 @@ def _plan(costs, chances, distances, first, following, tolerance, rounds):  # ty
     values, changes = np.zeros(states), np.zeros(states)
     choice = np.zeros(states, np.int64)
     low = high = 0.0
-    for _ in range(rounds):
+    distance = np.inf
+    for number_of_round in range(rounds):
         low, high = np.inf, -np.inf
         for state in range(states):
             least = np.inf
@@ -112,6 +116,10 @@ def _plan(costs, chances, distances, first, following, tolerance, rounds):  # ty
             low, high = min(low, changes[state]), max(high, changes[state])
         if high - low <= tolerance:
             break
+        if number_of_round % _LOOKED_AT == 0:
+            if high - low > _NO_NEARER * distance:
+                break
+            distance = high - low
         values += _SHARE * changes
         values -= values[0]
     return choice, low, high, values

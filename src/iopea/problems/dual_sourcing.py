@@ -354,6 +354,7 @@ class DualSourcingSimulator(Simulator):
 
     def __init__(self, problem: DualSourcing, demand: Demand, seed: int = 0) -> None:
         super().__init__(problem, demand, seed)
+        self._control = problem.control
         self._stream: DemandStream = demand.stream(seed_for("demand", seed))
         self._on_hand = 0.0
         self._regular = np.zeros(problem.regular_lead_time)
@@ -411,7 +412,7 @@ class DualSourcingSimulator(Simulator):
 
     def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
         holding, price, regular, expedited = self.problem.unit_costs
-        records = self.problem.control.advance(states, actions, noise)
+        records = self._control.advance(states, actions, noise)
         stock, sales = records.T
         costs = holding * (stock - sales) + price * (noise[:, 0] - sales)
         return records, costs + expedited * actions[:, 0] + regular * actions[:, 1]

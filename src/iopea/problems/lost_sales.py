@@ -394,6 +394,7 @@ class LostSalesSimulator(Simulator):
 
     def __init__(self, problem: LostSales, demand: Demand, seed: int = 0) -> None:
         super().__init__(problem, demand, seed)
+        self._control = problem.control
         self._stream: DemandStream = demand.stream(seed_for("demand", seed))
         self._on_hand = 0.0
         self._pipeline = np.zeros(problem.lead_time)
@@ -425,7 +426,7 @@ class LostSalesSimulator(Simulator):
 
     def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
         problem = self.problem
-        records = problem.control.advance(states, actions, noise)
+        records = self._control.advance(states, actions, noise)
         stock, sales = records.T
         costs = problem.holding_cost * (stock - sales)
         costs += problem.lost_sales_cost * (noise[:, 0] - sales)
