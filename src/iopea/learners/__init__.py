@@ -1,6 +1,7 @@
 """One file per algorithm; a new one is its file and a line in this registry."""
 
 from iopea.errors import unknown
+from iopea.learners.basa import BASA
 from iopea.learners.base import Learner
 from iopea.learners.convex import Convex
 from iopea.learners.erm import ERM
@@ -20,6 +21,7 @@ LEARNERS: dict[str, type[Learner]] = {
         Convex,
         SGDBaseStock,
         OrderUpTo,
+        BASA,
         UCRL2,
         FeedbackGraph,
         ERM,

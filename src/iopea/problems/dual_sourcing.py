@@ -34,13 +34,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import field_validator, model_validator
 
-from iopea.base_surge import BaseSurge, SurgeSetting
-from iopea.demand import Demand, DemandStream, Exponential, demand_from
-from iopea.kernels import base_surge as surge_kernels
-from iopea.kernels import dual_sourcing as kernels
+from iopea.base_surge import SurgeSetting
+from iopea.demand import Demand, Exponential, demand_from
 from iopea.model import Count, Model, NonNegative, Probability
 from iopea.order import InformationOrder
-from iopea.problems.base import Constants, Problem, Simulator, as_policies
+from iopea.problems.base import Constants, Problem, as_policies
 from iopea.problems.dual_estimators import (
     DualEvaluator,
     HittingEstimator,
@@ -49,26 +47,21 @@ from iopea.problems.dual_estimators import (
 )
 from iopea.problems.dual_index import DualIndex
 from iopea.problems.dual_replay import ReplayEstimator
+from iopea.problems.dual_simulator import DualSourcingSimulator
 from iopea.problems.shop import (
     MOST_LEAD_TIME,
     Levels,
     ShopControl,
     as_levels,
     check_sales,
-    time_to_sell,
 )
 from iopea.problems.tabular_shop import ShopTable, own_radius
 from iopea.problems.zero_runs import data_needed, lipschitz
-from iopea.seeds import seed_for
 from iopea.types import (
     Array,
     Claim,
-    Controller,
-    Estimates,
     Policy,
     Precision,
-    Rollout,
-    State,
     Trajectory,
 )
 
@@ -82,8 +75,6 @@ _ESTIMATORS: dict[str, type[DualEvaluator]] = {
 }
 #: Share of the highest level by which gaps that are the same may differ by rounding.
 _SAME_GAP = 1e-9
-#: Periods of a path held in memory at a time in long evaluations.
-_PATH = 2**17
 
 
 @dataclass(frozen=True)
@@ -344,147 +335,3 @@ class DualSourcing(Model, Problem):
         """Refuse negative values and sales above the stock that was there."""
         super().check(trajectory)
         check_sales(trajectory["stock"], trajectory["sales"])
-
-
-class DualSourcingSimulator(Simulator):
-    """The true system: it knows the demand law and the demand that was lost."""
-
-    problem: DualSourcing
-    truth: Demand
-
-    def __init__(self, problem: DualSourcing, demand: Demand, seed: int = 0) -> None:
-        super().__init__(problem, demand, seed)
-        self._control = problem.control
-        self._stream: DemandStream = demand.stream(seed_for("demand", seed))
-        self._on_hand = 0.0
-        self._regular = np.zeros(problem.regular_lead_time)
-        self._expedited = np.zeros(problem.expedited_lead_time)
-
-    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
-        """Play (z_e, z_r) from the present state on; stop early once all is empty, if asked."""
-        before = self._stream.state_dict() if until_start else None
-        demand = self._stream.draw(steps)
-        played, self._on_hand, columns = kernels.roll_out(
-            policy, demand, self._on_hand, self._regular, self._expedited, until_start
-        )
-        if before is not None and played < steps:
-            # Demand that was drawn but not met belongs to the steps to come.
-            self._stream.load_state_dict(before)
-            self._stream.draw(played)
-        stock, sales, fast, slow = columns
-        holding, price, regular, expedited = self.problem.unit_costs
-        lost = demand[:played] - sales
-        costs = holding * (stock - sales) + price * lost + regular * slow + expedited * fast
-        return Rollout(Trajectory(policy, stock=stock, sales=sales), costs)
-
-    def drive(self, controller: Controller, steps: int, copies: int = 1) -> Rollout:
-        """Let a controller act; a base-surge policy on one copy runs compiled."""
-        problem = self.problem
-        if (
-            not isinstance(controller, BaseSurge)
-            or controller.lead_times != problem.lead_times
-            or copies != 1
-        ):
-            return super().drive(controller, steps, copies)
-        demand, row = self._stream.draw(steps), self._row()
-        columns = surge_kernels.roll_out(
-            controller.order, controller.level, demand, row, problem.regular_lead_time
-        )
-        self._set_row(row)
-        self._turn = 0
-        fast, slow, stock, sales = columns[-4:]
-        holding, price, regular, expedited = problem.unit_costs
-        costs = holding * (stock - sales) + price * (demand - sales)
-        costs += expedited * fast + regular * slow
-        named = dict(zip(problem.control.columns, columns, strict=True))
-        return Rollout(Trajectory(controller, **named), costs)
-
-    def _row(self) -> Array:
-        return np.concatenate([[self._on_hand], self._regular, self._expedited])
-
-    def _set_row(self, row: Array) -> None:
-        last = 1 + self.problem.regular_lead_time
-        self._on_hand = float(row[0])
-        self._regular, self._expedited = row[1:last].copy(), row[last:].copy()
-
-    def _noise(self, steps: int) -> Array:
-        return self._stream.draw(steps)[:, None]
-
-    def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
-        holding, price, regular, expedited = self.problem.unit_costs
-        records = self._control.advance(states, actions, noise)
-        stock, sales = records.T
-        costs = holding * (stock - sales) + price * (noise[:, 0] - sales)
-        return records, costs + expedited * actions[:, 0] + regular * actions[:, 1]
-
-    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
-        """Batch sums of the true cost of policies on one path of demand, from an empty system."""
-        stream = self.truth.stream(seed_for("evaluation", seed))
-        return self._costs_on(stream, policies, steps, batches)
-
-    def hindsight(self, policies: Array, steps: int) -> Array:
-        """Average true cost of policies on the demand of this run."""
-        stream = self.truth.stream(seed_for("demand", self.seed))
-        return self._costs_on(stream, policies, steps, 1).mean
-
-    def _costs_on(
-        self, stream: DemandStream, policies: Array, steps: int, batches: int
-    ) -> Estimates:
-        problem = self.problem
-        points = as_policies(policies)
-        size = -(-steps // batches)
-        state = kernels.start_state(points, problem.lead_times)
-        sums = np.zeros((batches, len(points)))
-        clock = 0
-        for row in range(batches):
-            remaining = size
-            while remaining:
-                demand = stream.draw(min(remaining, _PATH))
-                ends = np.array([demand.size], dtype=np.intp)
-                sums[row] += kernels.replay(
-                    demand, ends, points, state, clock, problem.lead_times, problem.unit_costs
-                )[0]
-                sums[row] += problem.lost_sales_cost * demand.sum()
-                clock += demand.size
-                remaining -= demand.size
-        return Estimates(sums, np.full(batches, float(size)))
-
-    def surge_costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
-        """Batch sums of the true cost of base-surge policies (Q, S), an array (n, 2).
-
-        All meet one path of demand, from an empty system.
-        """
-        problem = self.problem
-        stream = self.truth.stream(seed_for("evaluation", seed))
-        points = as_policies(policies)
-        size = -(-steps // batches)
-        state = surge_kernels.start_state(len(points), problem.expedited_lead_time)
-        sums = np.zeros((batches, len(points)))
-        clock = 0
-        for row in range(batches):
-            for done in range(0, size, _PATH):
-                demand = stream.draw(min(size - done, _PATH))
-                sums[row] += surge_kernels.replay(
-                    demand, points, state, clock, problem.lead_times, problem.unit_costs
-                )
-                clock += demand.size
-        return Estimates(sums, np.full(batches, float(size)))
-
-    def restart_time(self, seed: int = 0) -> float:
-        """Bound on the expected time back to the empty system: L_r + U E(τ) [D_Θ]."""
-        problem = self.problem
-        return problem.regular_lead_time + problem.bound * time_to_sell(self.truth, seed)
-
-    def _state(self) -> State:
-        return {
-            "on_hand": self._on_hand,
-            "regular": self._regular.copy(),
-            "expedited": self._expedited.copy(),
-            "stream": self._stream.state_dict(),
-        }
-
-    def _load(self, state: State) -> None:
-        self._on_hand = float(state["on_hand"])
-        self._regular = np.array(state["regular"])
-        self._expedited = np.array(state["expedited"])
-        self._stream.load_state_dict(state["stream"])
