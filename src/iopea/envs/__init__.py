@@ -31,6 +31,7 @@ import gymnasium
 from iopea.envs.dual_sourcing import DualSourcingEnv
 from iopea.envs.lost_sales import LostSalesEnv
 from iopea.envs.queue import ServiceRateQueueEnv
+from iopea.envs.vector import SystemVectorEnv
 
 LOST_SALES = "iopea/LostSales-v0"
 DUAL_SOURCING = "iopea/DualSourcing-v0"
@@ -49,6 +50,7 @@ __all__ = [
     "DualSourcingEnv",
     "LostSalesEnv",
     "ServiceRateQueueEnv",
+    "SystemVectorEnv",
     "register",
 ]
 

@@ -9,6 +9,7 @@ from iopea.learners.feedback_graph import FeedbackGraph
 from iopea.learners.iopea import IOPEA
 from iopea.learners.optimal import Optimal
 from iopea.learners.order_up_to import OrderUpTo
+from iopea.learners.ppo import PPO
 from iopea.learners.random_policy import RandomPolicy
 from iopea.learners.sgd_base_stock import SGDBaseStock
 from iopea.learners.ucrl2 import UCRL2
@@ -24,6 +25,7 @@ LEARNERS: dict[str, type[Learner]] = {
         BASA,
         UCRL2,
         FeedbackGraph,
+        PPO,
         ERM,
         Optimal,
         RandomPolicy,
