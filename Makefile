@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 
-.PHONY: run test lint bench settings clean
+.PHONY: run test lint bench settings baselines tune clean
 
 run: $(VENV)/core
 	$(BIN)/iopea learn --plot out/learn.png
@@ -24,6 +24,14 @@ bench: $(VENV)/core
 # The paper's fourteen settings, rules paired and published, 20 seeds; about ten minutes.
 settings: $(VENV)/core
 	$(BIN)/python benchmarks/settings.py
+
+# All learners on the paper's settings, 5 seeds each; about two hours.
+baselines: $(VENV)/dev
+	$(BIN)/python benchmarks/baselines.py
+
+# Choose the learners' hyperparameters anew, on seeds that no comparison uses; about an hour.
+tune: $(VENV)/dev
+	$(BIN)/python benchmarks/tune.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "iopea needs Python 3.11 or later; set PYTHON=python3.x")'

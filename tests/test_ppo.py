@@ -266,3 +266,12 @@ def test_a_queue_is_learned():
     result = run(learner, system, 20_000)
     policy = tuple(map(float, result.recommendation.table()["actions"]))
     assert best.relative_gaps(system, [policy])[0] < 0.2
+
+
+def test_costs_count_per_unit_of_time_where_steps_differ_in_length():
+    problem, _ = PROBLEMS["queue"].example()
+    learner = PPO(problem, copies=2, rounds=4)
+    costs, lengths = np.array([[1.0, 6.0], [2.0, 3.0]]), np.array([[1.0, 6.0], [2.0, 3.0]])
+    np.testing.assert_allclose(learner._rewards(costs, lengths), 0.0, atol=1e-12)
+    rewards = PPO(problem, copies=2, rounds=4)._rewards(costs, np.ones((2, 2)))
+    assert rewards[0, 0] > 0 > rewards[0, 1]

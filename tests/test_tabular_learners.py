@@ -13,6 +13,7 @@ from iopea.demand import Exponential, Poisson
 from iopea.errors import InputError
 from iopea.files import read_problem
 from iopea.kernels.planning import free_steps, plan
+from iopea.kernels.queue import ARRIVAL, MISS, NOTHING, SERVICE
 from iopea.learners.feedback_graph import FeedbackGraph
 from iopea.learners.ucrl2 import UCRL2
 from iopea.problems import PROBLEMS
@@ -462,3 +463,34 @@ def test_a_shop_is_learned_up_to_the_grid(name, policy, gap):
         for each in (learned, PolicyController(shop.control, policy))
     ]
     assert costs[0] <= (1 + gap) * costs[1]
+
+
+def test_planning_sees_costs_far_ahead_and_settles_slow_chains():
+    """A choice whose price shows 100 steps later; and a chain that hardly ever moves."""
+    branch = 200
+    # State 0 chooses a branch of 200 states that leads back; the cheap one is dear at its end.
+    following = [[1], [1 + branch]] + [[s + 1] for s in range(1, 2 * branch + 1)]
+    following[branch + 1], following[2 * branch + 1] = [0], [0]
+    costs = np.zeros(2 * branch + 2)
+    costs[0], costs[branch + 102 :] = 0.4, 1.0
+    first = np.array([0, *range(2, 2 * branch + 3)])
+    found = plan(costs, np.ones((costs.size, 1)), first, np.array(following), 1e-6)
+    assert found.choice[0] == 0
+    assert found.low == pytest.approx(0.4 / (branch + 1), rel=1e-6)
+
+    known = ServiceRateQueue(buffer=30, max_rate=2, arrival_rate_bound=2, deadline_rate_bound=1,
+                             miss_penalty=10, uniformization=20_000.0)  # fmt: skip
+    truth = QueueRates(arrival_rate=1.5, deadline_rate=0.05)
+    policy, cost = known.simulator(truth).optimum()
+    table = known.tabular()
+    jobs, rate = np.divmod(np.arange(table.pairs), known.max_rate + 1)
+    chances = np.zeros((table.pairs, table.outcomes))
+    chances[:, ARRIVAL] = 1.5 * known.profile[jobs]
+    chances[:, SERVICE] = rate * (jobs > 0)
+    chances[:, MISS] = 0.05 * jobs
+    chances /= known.uniform_rate
+    chances[:, NOTHING] = 1 - chances.sum(axis=1)
+    means = (chances * table.outcome_costs).sum(axis=1)
+    found = plan(means, chances, table.first, table.following, 1e-12)
+    assert table.playing(found.choice) == policy
+    assert found.low == pytest.approx(cost, rel=1e-6)

@@ -100,12 +100,12 @@ def learn(
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(parser=_number, help="Of iopea: chance that the guarantee fails; 0.05."),
+        typer.Option(parser=_number, help="Chance that the guarantee fails; 0.05 if absent."),
     ] = None,
     radius: Annotated[
         float | None,
         typer.Option(
-            parser=_number, help="Of iopea: distance of neighbouring policies; T^(-1/2) if absent."
+            parser=_number, help="Distance of neighbouring policies; of iopea T^(-1/2) if absent."
         ),
     ] = None,
     settings: Annotated[

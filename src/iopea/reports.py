@@ -36,7 +36,8 @@ def progress_of(seed: int, learner: Learner) -> str:
     if not learner.records:
         return f"seed {seed}"
     last = learner.records[-1]
-    return f"seed {seed}: {last.survivors} survive, {_short(last.lowest)} to {_short(last.highest)}"
+    number = "many" if last.survivors is None else last.survivors
+    return f"seed {seed}: {number} survive, {_short(last.lowest)} to {_short(last.highest)}"
 
 
 def _short(policy: Recommendation) -> str:

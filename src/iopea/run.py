@@ -17,7 +17,7 @@ from iopea.learners.base import Learner
 from iopea.model import check_count
 from iopea.policies import PolicyClass
 from iopea.problems.base import Simulator, as_policies
-from iopea.problems.control import PolicyController
+from iopea.problems.control import Control, PolicyController
 from iopea.seeds import seed_for
 from iopea.types import Array, Controller, Policy, Randomised, Recommendation, RunResult
 
@@ -158,13 +158,15 @@ class BestInClass:
         Policies are compared on the very same path; controllers on many copies of the system,
         beside the best policy on the same copies.
         """
+        control = simulator.problem.control
+        if control is not None:
+            choices = [_plainly(choice, control) for choice in choices]
         different = list(dict.fromkeys(choices))
         policies = [choice for choice in different if isinstance(choice, tuple)]
         gaps: dict[Recommendation, float] = {}
         if policies:
             costs = evaluate(simulator, np.array(policies), self.steps, self.seed).cost
             gaps.update(zip(policies, costs - self.cost, strict=True))
-        control = simulator.problem.control
         for choice in different:
             if isinstance(choice, Randomised):
                 gaps[choice] = _random_cost(simulator, self.seed) - self.cost
@@ -180,6 +182,12 @@ class BestInClass:
     def share(self, cost: float) -> float:
         """A cost as a share of g*, or of its size where g* is negative; NaN where it is 0."""
         return float(cost / abs(self.cost)) if self.cost else math.nan
+
+
+def _plainly(choice: Recommendation, control: Control) -> Recommendation:
+    """A controller as the policy of the class that does the same, if there is one."""
+    policy = control.as_policy(choice) if isinstance(choice, Controller) else None
+    return choice if policy is None else policy
 
 
 def evaluate_controller(

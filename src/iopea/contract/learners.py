@@ -67,10 +67,17 @@ def asks_the_same(learner: type[Learner], problem: Problem, truth: Truth) -> Non
         wrong.append(Trajectory(play.policy, **longer))
     if not isinstance(play.policy, Controller):
         wrong.append(Trajectory([value + 1 for value in play.policy], **columns))
+    elif problem.control is not None:
+        for name in (*problem.control.states, *problem.control.actions):
+            below = {**columns, name: np.append(columns[name][:-1], -5.0)}
+            wrong.append(Trajectory(play.policy, **below))
     for trajectory in wrong:
         said = refusal(lambda told=trajectory: one.tell(told))  # type: ignore[misc]
         require(said.endswith("."), "A trajectory that was not asked for must be refused.")
-    require_same(one.state_dict(), before, "A refused tell() must change nothing")
+    one.tell(Trajectory(play.policy, **{name: [] for name in columns}))
+    require_same(
+        one.state_dict(), before, "A refused tell(), and an empty one, must change nothing"
+    )
     one.tell(rollout.trajectory)
 
 

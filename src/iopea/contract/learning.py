@@ -206,7 +206,11 @@ def held_by(root: object, kinds: tuple[type, ...]) -> object:
             parts = value.values()
         elif isinstance(value, list | tuple | set | frozenset):
             parts = value
-        elif not callable(value):
+        elif callable(value):
+            cells = getattr(value, "__closure__", None) or ()
+            parts = [getattr(value, name, None) for name in ("__self__", "func", "args")]
+            parts += [cell.cell_contents for cell in cells]
+        else:
             slots = chain(*(getattr(each, "__slots__", ()) for each in type(value).__mro__))
             parts = [getattr(value, name, None) for name in (*slots, "__dict__")]
         for part in parts:

@@ -32,6 +32,9 @@ _MOST_ROUNDS = 20_000
 #: It also ends where the bounds have come no nearer in so many rounds than to this share of their
 #: distance: in a model of several parts, whose costs differ, they never meet.
 _LOOKED_AT, _NO_NEARER = 50, 0.999
+#: States up to which policies are solved exactly where values don't settle, how often they are
+#: improved at the most, by what share of the values, and how large these may be.
+_MOST_SOLVED, _MOST_IMPROVEMENTS, _SAME_WORTH, _TOO_LARGE = 1500, 100, 1e-12, 1e9
 #: Further than any number of steps.
 FAR = 2**62
 
@@ -116,7 +119,8 @@ def _plan(costs, chances, distances, first, following, tolerance, rounds):  # ty
             low, high = min(low, changes[state]), max(high, changes[state])
         if high - low <= tolerance:
             break
-        if number_of_round % _LOOKED_AT == 0:
+        # What lies S steps ahead shows only after S rounds.
+        if number_of_round >= states and number_of_round % _LOOKED_AT == 0:
             if high - low > _NO_NEARER * distance:
                 break
             distance = high - low
@@ -159,7 +163,44 @@ def plan(
     array([1, 2])
     """
     none = np.zeros(len(costs)) if distances is None else distances
-    return Plan(*_plan(costs, chances, none, first, following, tolerance, rounds))
+    found = Plan(*_plan(costs, chances, none, first, following, tolerance, rounds))
+    if found.high - found.low > tolerance and first.size <= _MOST_SOLVED and not none.any():
+        return _iterate(costs, chances, first, following, found)
+    return found
+
+
+def _iterate(costs: Array, chances: Array, first: Indices, following: Indices, found: Plan) -> Plan:
+    """Policy iteration from a plan on: for chains so slow that values don't settle.
+
+    A model of several parts has no single average cost: then the plan is left as it is.
+    """
+    states = first.size - 1
+    here, choice = np.arange(states), found.choice
+    leads = np.maximum(following, 0)
+    for _ in range(_MOST_IMPROVEMENTS):
+        system = np.zeros((states + 1, states + 1))
+        system[here, here] = 1.0
+        rows = np.repeat(here, following.shape[1])
+        np.subtract.at(system, (rows, leads[choice].ravel()), chances[choice].ravel())
+        system[:states, -1], system[-1, 0] = 1.0, 1.0
+        try:
+            *values, gain = np.linalg.solve(system, np.append(costs[choice], 0.0))
+        except np.linalg.LinAlgError:
+            return found
+        bias = np.array(values)
+        scale = np.abs(bias).max() + np.abs(costs).max()
+        if not scale < _TOO_LARGE * (np.abs(costs).max() or 1.0):
+            return found
+        worth = costs + (chances * bias[leads]).sum(axis=1)
+        least = np.minimum.reduceat(worth, first[:-1])
+        better = least < worth[choice] - _SAME_WORTH * scale
+        if not better.any():
+            return Plan(choice, float(gain), float(gain), bias)
+        best = first[:-1] + [
+            int(worth[first[state] : first[state + 1]].argmin()) for state in range(states)
+        ]
+        choice = np.where(better, best, choice)
+    return found
 
 
 @njit(cache=True, nogil=True)

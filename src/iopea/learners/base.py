@@ -61,7 +61,7 @@ class Learner(ABC):
     steps: int = 0
 
     def __init__(self, problem: Problem, horizon: int | None = None, seed: int = 0) -> None:
-        if not self.fits(problem):
+        if not self._suits(problem):
             policies = problem.policy_class
             number = policies.dimension
             names = ": " + ", ".join(policies.names) if number <= _MOST_NAMED else ""
@@ -77,6 +77,10 @@ class Learner(ABC):
     @abstractmethod
     def fits(cls, problem: Problem) -> bool:
         """Whether it can learn this problem."""
+
+    def _suits(self, problem: Problem) -> bool:
+        """Whether it can learn this problem with the settings it was given."""
+        return self.fits(problem)
 
     @classmethod
     def lacks(cls, problem: Problem) -> str:
@@ -109,6 +113,8 @@ class Learner(ABC):
                 f"for {_shown(play.policy)}."
             )
         # Policies are told as people write them; from here on it is the one that was asked for.
+        if not len(trajectory):
+            return
         if trajectory.played != play.policy:
             trajectory = Trajectory(play.policy, **trajectory.columns)
         self._tell(trajectory)

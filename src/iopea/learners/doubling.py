@@ -54,11 +54,11 @@ class DoublingLearner(Learner):
         delta: float = 0.05,
         radius: float | None = None,
     ) -> None:
+        self.radius = None if radius is None else check_positive("radius", radius)
         super().__init__(problem, horizon, seed)
         bonus = chosen(self.name, problem.kind)["bonus"] if bonus is None else bonus
         self.bonus = check_nonnegative("bonus", bonus)
         self.delta = check_share("delta", delta)
-        self.radius = None if radius is None else check_positive("radius", radius)
         table = problem.tabular(self.radius)
         if table is None or not _moderate(table):
             raise InputError(
@@ -86,6 +86,11 @@ class DoublingLearner(Learner):
         """Problems that are tables of a moderate size."""
         table = problem.tabular()
         return table is not None and _moderate(table)
+
+    def _suits(self, problem: Problem) -> bool:
+        # With a radius of the user's own, the size of that table counts, which comes later.
+        own = self.radius is None or problem.tabular() is None
+        return self.fits(problem) if own else True
 
     @classmethod
     def lacks(cls, problem: Problem) -> str:

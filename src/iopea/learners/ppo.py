@@ -28,6 +28,7 @@ rollout and are part of the recommendation, so that it does what was learned.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,7 +124,7 @@ class PPO(Learner):
         self._network = self._new_network()
         highest = control.highest_state
         self._states = Statistics(highest / 2, (highest / 4) ** 2)
-        self._costs = Statistics(np.zeros(1), np.ones(1))
+        self._costs = Statistics(np.zeros(2), np.ones(2))  # and lengths of steps
         self._returns = Statistics(np.zeros(1), np.ones(1))
         self._discounted = np.zeros(self._copies)
         self._updates = 0
@@ -231,7 +232,12 @@ class PPO(Learner):
         self._network.update(
             observations[:rounds],
             actions.reshape(rounds + 1, copies, -1)[:rounds],
-            self._rewards(control.costs(columns).reshape(rounds + 1, copies)[:rounds]),
+            self._rewards(
+                *(
+                    each.reshape(rounds + 1, copies)[:rounds]
+                    for each in (control.costs(columns), control.lengths(columns))
+                )
+            ),
             observations[rounds],
             self._rate_left(),
         )
@@ -239,10 +245,14 @@ class PPO(Learner):
         self._updates += 1
         self._open_rollout()
 
-    def _rewards(self, costs: Array) -> Array:
-        """Costs below their running mean, over the deviation of their discounted sums."""
-        self._costs.add(costs.reshape(-1, 1))
-        rewards: Array = self._costs.mean - costs
+    def _rewards(self, costs: Array, lengths: Array) -> Array:
+        """Costs below their running mean, over the deviation of their discounted sums.
+
+        The mean is per unit of time, so that a long step may cost more than a short one.
+        """
+        self._costs.add(np.column_stack([costs.ravel(), lengths.ravel()]))
+        cost, length = self._costs.mean
+        rewards: Array = cost / length * lengths - costs
         sums = np.empty(costs.shape)
         for number, each in enumerate(rewards):
             self._discounted = self._hyper["gamma"] * self._discounted + each
@@ -284,14 +294,21 @@ class PPO(Learner):
 
 
 #: How each hyperparameter is checked.
+def _count_up_to(most: int, name: str, value: Any) -> int:
+    count = check_count(name, value)
+    if count > most:
+        raise InputError(f"{name} must be at most {most}, not {count}.")
+    return count
+
+
 _CHECKS: dict[str, Any] = {
-    "copies": check_count,
-    "rounds": check_count,
+    "copies": partial(_count_up_to, 2**12),
+    "rounds": partial(_count_up_to, 2**16),
     "epochs": check_count,
     "minibatch": lambda name, value: check_count(name, value, least=2),
     "learning_rate": check_positive,
     "gamma": check_share,
     "gae_lambda": check_share,
     "entropy": check_nonnegative,
-    "width": check_count,
+    "width": partial(_count_up_to, 2**11),
 }

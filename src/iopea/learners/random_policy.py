@@ -51,6 +51,11 @@ class RandomPolicy(Learner):
         """To go on like this."""
         return Randomised()
 
+    @property
+    def outlook(self) -> str:
+        """That nothing is learned."""
+        return "Nothing was learned: policies are drawn at random."
+
     def _ask(self) -> Play:
         block, row = divmod(self.steps, BLOCK)
         if block != self._block:

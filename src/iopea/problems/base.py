@@ -270,6 +270,8 @@ class Problem(ABC):
                 f"A trajectory of a {self.kind} problem has the columns "
                 f"{', '.join(expected)}, not {', '.join(trajectory.columns) or 'none'}."
             )
+        if expected is not self.columns and self.control is not None:
+            self.control.check_records(trajectory.columns)
 
 
 class Simulator(ABC):
@@ -383,17 +385,18 @@ class Simulator(ABC):
 
     def hindsight(self, policies: Array, steps: int) -> Array:
         """Average true cost of policies on the chance that this run's first steps have met."""
-        fresh = (self.problem.simulator(self.truth, self.seed) for _ in policies)
-        plays = [
-            system.play(tuple(map(float, policy)), steps)
-            for system, policy in zip(fresh, policies, strict=True)
-        ]
-        return np.array([play.costs.sum() / (play.elapsed or steps) for play in plays])
+        averages = np.empty(len(policies))
+        for number, policy in enumerate(policies):
+            system = self.problem.simulator(self.truth, self.seed)
+            rollout = system.play(tuple(map(float, policy)), steps)
+            averages[number] = rollout.costs.sum() / (rollout.elapsed or steps)
+        return averages
 
     def state_dict(self) -> State:
         """Everything needed to go on, as JSON values and arrays."""
         return {
             "system": self._state(),
+            "seed": str(self.seed),
             "turn": self._turn,
             "copies": {str(i): system.state_dict() for i, system in enumerate(self._copies)},
         }
@@ -401,6 +404,7 @@ class Simulator(ABC):
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         self._load(state["system"])
+        self.seed = int(state["seed"])  # of which hindsight and further copies are made
         self._turn = int(state["turn"])
         self._copies = []
         self._add_copies(len(state["copies"]))

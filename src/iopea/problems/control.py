@@ -42,6 +42,26 @@ class Control(ABC):
     def costs(self, columns: Mapping[str, Array]) -> Array:
         """The cost of each step by its records, up to a term that no action changes."""
 
+    def lengths(self, columns: Mapping[str, Array]) -> Array:
+        """How long each step was, in units of the average cost."""
+        return np.ones(len(columns[self.actions[0]]))
+
+    def as_policy(self, controller: Controller) -> Policy | None:
+        """The policy of the class that acts like a controller, where the two can be compared."""
+        return None
+
+    def check_records(self, columns: Mapping[str, Array]) -> None:
+        """Refuse states and actions that can't be: below 0, or not whole where they are."""
+        for name in (*self.states, *self.actions):
+            values = columns[name]
+            wrong = values < 0
+            if self.whole:
+                wrong |= values != np.floor(values)
+            if wrong.any():
+                step = int(wrong.argmax())
+                kind = "a whole number of at least 0" if self.whole else "at least 0"
+                raise InputError(f"{name} is {values[step]} at step {step}: it must be {kind}.")
+
     def within(self, states: Array, actions: Array) -> Array:
         """Actions, cut to what the system is made for in these states."""
         return np.asarray(np.clip(actions, 0.0, self.highest_action))

@@ -35,6 +35,7 @@ from iopea.seeds import seed_for
 from iopea.types import (
     Array,
     Claim,
+    Controller,
     Estimates,
     Policy,
     Precision,
@@ -349,6 +350,7 @@ class QueueControl(Control):
         self.highest_state = np.array([float(queue.buffer)])
         self.highest_action = np.array([float(queue.max_rate)])
         self._power, self._penalty = queue.power_costs, queue.miss_penalty
+        self._uniform_rate = queue.uniform_rate
 
     def actions_of(self, policies: Array, states: Array) -> Array:
         """The rate of each policy for so many jobs."""
@@ -358,6 +360,17 @@ class QueueControl(Control):
         """Power and penalties."""
         power = self._power[columns["rate"].astype(np.intp)] * columns["time"]
         return np.asarray(power + self._penalty * columns["misses"])
+
+    def lengths(self, columns: Mapping[str, Array]) -> Array:
+        """Steps of the uniformised chain: one each, unless time is continuous."""
+        steps = self._uniform_rate * columns["time"]
+        return np.where(np.abs(steps - 1) < _ROUNDING, 1.0, steps)
+
+    def as_policy(self, controller: Controller) -> Policy:
+        """The rate that it chooses for every number of jobs."""
+        jobs = np.arange(self.highest_state[0] + 1)[:, None]
+        rates = np.clip(np.rint(controller.act(jobs)), 0, self.highest_action)
+        return tuple(rates[:, 0].tolist())
 
 
 class QueueSimulator(Simulator):

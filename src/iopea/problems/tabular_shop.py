@@ -97,7 +97,7 @@ class ShopTable(Tabular):
     whole : bool. Whether levels come in steps, so that a finer grid would be of no use.
     """
 
-    advice = ": levels in larger steps make it smaller"
+    advice = ": a larger radius, or levels in larger steps, make it smaller"
 
     def __init__(self, control: ShopControl, radius: float, whole: bool = False) -> None:
         self.control, self.radius, self._whole = control, radius, whole
