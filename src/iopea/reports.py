@@ -129,8 +129,9 @@ def print_runs(
     console = Console()
     table = Table(title=f"{title}, {report['horizon']} steps", title_justify="left")
     epochs = any(result.records for result in runs)
+    shares = report["mean_effective_alpha"] is not None
     headings = ["seed", "policy", "cost", "gap", "regret"]
-    for heading in headings + (["epochs", "survivors", "α"] if epochs else []):
+    for heading in headings + ["epochs", "survivors"] * epochs + ["α"] * shares:
         table.add_column(heading, justify="right")
     for row, result in zip(report["runs"], runs, strict=True):
         cells = [
@@ -142,7 +143,9 @@ def print_runs(
         ]
         if epochs:
             survivors = "many" if row["survivors"] is None else str(row["survivors"])
-            cells += [str(row["epochs"]), survivors, _three_digits(row["effective_alpha"])]
+            cells += [str(row["epochs"]), survivors]
+        if shares:
+            cells.append(_three_digits(row["effective_alpha"]))
         table.add_row(*cells)
     table.add_section()
     means = [
@@ -152,13 +155,14 @@ def print_runs(
         _percent(report["mean_relative_gap"], 4),
         _percent(report["mean_relative_regret"], 2),
     ]
-    table.add_row(*means, *(["", "", _three_digits(report["mean_effective_alpha"])] * epochs))
+    alpha = _three_digits(report["mean_effective_alpha"])
+    table.add_row(*means, *["", ""] * epochs, *[alpha] * shares)
     console.print(table)
     console.print(
         f"Best in class: {_short(best.policy)} at {best.cost:.4g} per step ({_exactness(best)}).",
         highlight=False,
     )
-    if epochs:
+    if shares:
         console.print("α: share of the steps that told of the recommended policy.", highlight=False)
     for outlook in dict.fromkeys(result.outlook for result in runs):
         share = sum(result.outlook == outlook for result in runs)

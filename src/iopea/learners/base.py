@@ -139,6 +139,8 @@ class Learner(ABC):
             "problem": self.problem.describe(),
             "settings": self.settings(),
         }
+        if not isinstance(state, dict):
+            raise InputError(f"Cannot load {type(state).__name__}: a state is a dictionary.")
         for key, mine in expected.items():
             if state.get(key) != mine:
                 raise InputError(
