@@ -13,8 +13,8 @@ from iopea.errors import InputError
 from iopea.kernels import base_surge as kernels
 from iopea.learners.basa import BASA, Search
 from iopea.problems import PROBLEMS
-from iopea.problems.base import Simulator
 from iopea.problems.dual_sourcing import DualSourcing
+from iopea.problems.stepped import SteppedSimulator
 from iopea.run import evaluate, run
 from iopea.seeds import seed_for
 from iopea.storage import load_state, save_state
@@ -58,7 +58,7 @@ def test_it_acts_by_the_definition_and_compiled_as_step_by_step(leads):
     policy = problem.base_surge.policy(0.4, 2.1 * (1 + leads[1]))
     compiled, generic = (problem.simulator(DEMAND, seed=5) for _ in range(2))
     one = compiled.drive(policy, 300)
-    other = Simulator.drive(generic, policy, 300)
+    other = SteppedSimulator.drive(generic, policy, 300)
     assert tuple(one.trajectory.columns) == problem.control.columns
     for name, values in one.trajectory.columns.items():
         np.testing.assert_allclose(values, other.trajectory[name], atol=1e-9)

@@ -245,10 +245,19 @@ def test_an_interrupted_run_ends_cleanly(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
     )  # fmt: skip
-    assert process.stdout.readline() == "ready\n"
-    time.sleep(2)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    try:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(2)
+        for _ in range(4):  # the compiler may swallow an interrupt; people press the keys again
+            process.send_signal(signal.SIGINT)
+            try:
+                out, err = process.communicate(timeout=20)
+                break
+            except subprocess.TimeoutExpired:
+                continue
+    finally:
+        process.kill()
+        process.communicate()
     assert process.returncode == 130
     assert out == ""
     assert err == "Interrupted: no result was written.\n"

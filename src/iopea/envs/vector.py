@@ -16,6 +16,7 @@ from iopea.envs.inventory import ACTION_TOLERANCE, NO_ORDER
 from iopea.errors import InputError
 from iopea.model import check_count
 from iopea.problems.base import Problem
+from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
 from iopea.types import Array, Truth
 
@@ -59,11 +60,12 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
 
     def __init__(self, problem: Problem, truth: Truth, num_envs: int = 1, seed: int = 0) -> None:
         control = problem.control
-        if control is None:
+        system = problem.simulator(truth)
+        if control is None or not isinstance(system, SteppedSimulator):
             raise InputError(f"A {problem.kind} problem has no states and actions.")
         self.num_envs = check_count("num_envs", num_envs)
         self._problem, self._truth, self._control = problem, truth, control
-        self._system = problem.simulator(truth)
+        self._system: SteppedSimulator = system
         self.single_observation_space: Space[Any]
         self.single_action_space: Space[Any]
         if control.whole:
@@ -86,7 +88,8 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
             raise InputError(f"Unknown option {next(iter(options))!r}: reset() takes none.")
         super().reset(seed=seed)
         seeds = self.np_random.integers(2**63, size=self.num_envs).tolist()
-        self._systems = [self._problem.simulator(self._truth, each) for each in seeds]
+        kind = type(self._system)
+        self._systems = [kind(self._problem, self._truth, each) for each in seeds]
         self._states = np.array([system._row() for system in self._systems])
         self._noise = np.empty((0, self.num_envs, 1))
         self._used = 0

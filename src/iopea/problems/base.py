@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from iopea.order import InformationOrder
 from iopea.policies import PolicyClass
 from iopea.problems.control import Control
 from iopea.problems.tabular import Tabular
-from iopea.seeds import seed_for
 from iopea.types import (
     Array,
     Claim,
@@ -278,8 +277,7 @@ class Simulator(ABC):
     """The truth: plays policies and knows what they cost.
 
     A subclass writes how policies are played and what is saved. Where the problem has a
-    ``control``, it also says how one step goes, for controllers: :meth:`_row`, :meth:`_set_row`,
-    :meth:`_noise` and :meth:`_advance`.
+    ``control``, it is a :class:`~iopea.problems.stepped.SteppedSimulator`.
     """
 
     problem: Problem
@@ -288,8 +286,6 @@ class Simulator(ABC):
         self.problem = problem
         self.truth = truth
         self.seed = check_count("seed", seed, least=0)
-        self._copies: list[Simulator] = []
-        self._turn = 0
 
     def optimum(self) -> tuple[Policy, float] | None:
         """The best policy and its cost, where they can be computed exactly."""
@@ -307,73 +303,10 @@ class Simulator(ABC):
         return self.play(play.policy, steps, play.until_start)
 
     def drive(self, controller: Controller, steps: int, copies: int = 1) -> Rollout:
-        """Let a controller act from the present state on.
-
-        Several copies of the system, each with chance of its own, take a step in turn; the
-        first is this one.
-        """
-        control = self.problem.control
-        if control is None:
-            raise InputError(
-                f"A {self.problem.kind} problem has no states and actions for {controller}."
-            )
-        self._add_copies(copies - 1)
-        systems = [self, *self._copies[: copies - 1]]
-        turns = (self._turn + np.arange(steps)) % copies
-        counts = np.bincount(turns, minlength=copies)
-        states = np.array([system._row() for system in systems])
-        drawn = [system._noise(int(count)) for system, count in zip(systems, counts, strict=True)]
-        noise = np.empty((steps, drawn[0].shape[1]))
-        for number, draws in enumerate(drawn):
-            noise[turns == number] = draws
-        wide, acting = states.shape[1], len(control.actions)
-        rows = np.empty((steps, len(control.columns)))
-        costs = np.empty(steps)
-        done = 0
-        while done < steps:
-            now = int(turns[done])
-            last = min(done + copies - now, steps)
-            chosen = slice(now, now + last - done)
-            # All states are looked at in every round, so that where a run is cut changes nothing.
-            actions = control.check(states, controller.act(states))[chosen]
-            part = rows[done:last]
-            part[:, :wide] = states[chosen]
-            part[:, wide : wide + acting] = actions
-            part[:, wide + acting :], costs[done:last] = self._advance(
-                states[chosen], actions, noise[done:last]
-            )
-            done = last
-        for system, row in zip(systems, states, strict=True):
-            system._set_row(row)
-        self._turn = int((self._turn + steps) % copies)
-        columns = dict(zip(control.columns, rows.T, strict=True))
-        return Rollout(Trajectory(controller, **columns), costs, self._elapsed(columns))
-
-    def _add_copies(self, number: int) -> None:
-        """See that there are so many copies beside this system."""
-        while len(self._copies) < number:
-            seed = seed_for("copy", self.seed, len(self._copies)).entropy
-            self._copies.append(self.problem.simulator(self.truth, cast(int, seed)))
-
-    def _row(self) -> Array:
-        """The present state."""
-        raise NotImplementedError
-
-    def _set_row(self, row: Array) -> None:
-        """Go to a state."""
-        raise NotImplementedError
-
-    def _noise(self, steps: int) -> Array:
-        """Chance of the next steps, an array (steps, m)."""
-        raise NotImplementedError
-
-    def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
-        """One step in each of these states, changed in place: records (n, c) and true costs."""
-        raise NotImplementedError
-
-    def _elapsed(self, columns: Mapping[str, Array]) -> float | None:
-        """Time that has passed, where steps differ in length."""
-        return None
+        """Let a controller act; for problems with states and actions."""
+        raise InputError(
+            f"A {self.problem.kind} problem has no states and actions for {controller}."
+        )
 
     @abstractmethod
     def restart_time(self, seed: int = 0) -> float:
@@ -394,22 +327,12 @@ class Simulator(ABC):
 
     def state_dict(self) -> State:
         """Everything needed to go on, as JSON values and arrays."""
-        return {
-            "system": self._state(),
-            "seed": str(self.seed),
-            "turn": self._turn,
-            "copies": {str(i): system.state_dict() for i, system in enumerate(self._copies)},
-        }
+        return {"system": self._state(), "seed": str(self.seed)}
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         self._load(state["system"])
         self.seed = int(state["seed"])  # of which hindsight and further copies are made
-        self._turn = int(state["turn"])
-        self._copies = []
-        self._add_copies(len(state["copies"]))
-        for number, system in enumerate(self._copies):
-            system.load_state_dict(state["copies"][str(number)])
 
     @abstractmethod
     def _state(self) -> State: ...

@@ -10,8 +10,9 @@ from iopea.base_surge import BaseSurge
 from iopea.demand import Demand, DemandStream
 from iopea.kernels import base_surge as surge_kernels
 from iopea.kernels import dual_sourcing as kernels
-from iopea.problems.base import Simulator, as_policies
+from iopea.problems.base import as_policies
 from iopea.problems.shop import time_to_sell
+from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
 from iopea.types import (
     Array,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _PATH = 2**17
 
 
-class DualSourcingSimulator(Simulator):
+class DualSourcingSimulator(SteppedSimulator):
     """The true system: it knows the demand law and the demand that was lost."""
 
     problem: DualSourcing

@@ -34,13 +34,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from iopea.demand import Demand, DemandStream, Exponential, demand_from
+from iopea.demand import Demand, Exponential, demand_from
 from iopea.kernels import lost_sales as kernels
 from iopea.model import Count, Model, NonNegative
 from iopea.order import InformationOrder
 from iopea.policies import Box
-from iopea.problems.base import BaseStock, Constants, Evaluator, Problem, Simulator, as_policies
+from iopea.problems.base import BaseStock, Constants, Evaluator, Problem, as_policies
 from iopea.problems.batches import Batches
+from iopea.problems.lost_sales_simulator import LostSalesSimulator
 from iopea.problems.own_cost import fingerprint, try_out
 from iopea.problems.shop import (
     MOST_LEAD_TIME,
@@ -49,10 +50,8 @@ from iopea.problems.shop import (
     ShopControl,
     as_levels,
     check_sales,
-    time_to_sell,
 )
 from iopea.problems.tabular_shop import ShopTable, own_radius
-from iopea.seeds import seed_for
 from iopea.types import (
     Array,
     Claim,
@@ -61,16 +60,12 @@ from iopea.types import (
     PeriodCost,
     Policy,
     Precision,
-    Rollout,
     State,
     Trajectory,
 )
 
 #: The span of the bias is at most this times max(h, p) L U (Agrawal and Jia, Lemma 2.8).
 SPAN_FACTOR = 36
-
-#: Periods of a path held in memory at a time in long evaluations.
-_PATH = 2**17
 
 
 class LostSales(Model, Problem):
@@ -384,107 +379,3 @@ class BaseStockReplay(Evaluator):
         self._since = int(state["since"])
         self._ring = np.array(state["ring"])
         self._batches.load_state_dict(state["batches"])
-
-
-class LostSalesSimulator(Simulator):
-    """The true system: it knows the demand law and the demand that was lost."""
-
-    problem: LostSales
-    truth: Demand
-
-    def __init__(self, problem: LostSales, demand: Demand, seed: int = 0) -> None:
-        super().__init__(problem, demand, seed)
-        self._control = problem.control
-        self._stream: DemandStream = demand.stream(seed_for("demand", seed))
-        self._on_hand = 0.0
-        self._pipeline = np.zeros(problem.lead_time)
-
-    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
-        """Play a level from the present state on; stop early once the shop is empty, if asked."""
-        before = self._stream.state_dict() if until_start else None
-        demand = self._stream.draw(steps)
-        played, self._on_hand, stock, sales, left, own = kernels.roll_out(
-            policy[0], demand, self._on_hand, self._pipeline, until_start,
-            self.problem.period_cost,
-        )  # fmt: skip
-        if before is not None and played < steps:
-            # Demand that was drawn but not met belongs to the steps to come.
-            self._stream.load_state_dict(before)
-            self._stream.draw(played)
-        lost = demand[:played] - sales
-        costs = self.problem.holding_cost * left + self.problem.lost_sales_cost * lost + own
-        return Rollout(Trajectory(policy, stock=stock, sales=sales), costs)
-
-    def _row(self) -> Array:
-        return np.append(self._on_hand, self._pipeline)
-
-    def _set_row(self, row: Array) -> None:
-        self._on_hand, self._pipeline = float(row[0]), row[1:].copy()
-
-    def _noise(self, steps: int) -> Array:
-        return self._stream.draw(steps)[:, None]
-
-    def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
-        problem = self.problem
-        records = self._control.advance(states, actions, noise)
-        stock, sales = records.T
-        costs = problem.holding_cost * (stock - sales)
-        costs += problem.lost_sales_cost * (noise[:, 0] - sales)
-        return records, costs + problem.own_costs(stock, sales, actions[:, 0])
-
-    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
-        """Batch sums of the true cost of levels on one path of demand, from an empty shop."""
-        return self._costs_on(
-            self.truth.stream(seed_for("evaluation", seed)), policies, steps, batches
-        )
-
-    def hindsight(self, policies: Array, steps: int) -> Array:
-        """Average true cost of levels on the demand of this run."""
-        stream = self.truth.stream(seed_for("demand", self.seed))
-        return self._costs_on(stream, policies, steps, 1).mean
-
-    def _costs_on(
-        self, stream: DemandStream, policies: Array, steps: int, batches: int
-    ) -> Estimates:
-        problem = self.problem
-        levels = as_policies(policies)[:, 0]
-        size = -(-steps // batches)
-        nothing = np.zeros((problem.lead_time, levels.size))
-        ring = kernels.start_ring(levels, np.zeros(levels.size), nothing)
-        running = kernels.potential(ring, 0, problem.unit_costs)
-        rows: list[Array] = []
-        filled, head, since, lost = 0, 0, 0, np.zeros(batches)
-        for row in range(batches):
-            remaining = size
-            while remaining:
-                demand = stream.draw(min(remaining, _PATH))
-                done, since = kernels.replay(
-                    demand, levels, ring, head, since, problem.unit_costs,
-                    running, filled, size, problem.period_cost,
-                )  # fmt: skip
-                head = (head + demand.size) % len(ring)
-                filled = (filled + demand.size) % size
-                remaining -= demand.size
-                lost[row] += problem.lost_sales_cost * demand.sum()
-                rows.extend(done)
-        return Estimates(np.array(rows) + lost[:, None], np.full(batches, float(size)))
-
-    def restart_time(self, seed: int = 0) -> float:
-        """Bound on the expected time back to the empty shop under level 0 [D_Θ = U E(τ)].
-
-        τ is the time until demand adds up to 1, estimated on one long path; infinite
-        where that never happens on it.
-        """
-        return float(self.problem.levels.high * time_to_sell(self.truth, seed))
-
-    def _state(self) -> State:
-        return {
-            "on_hand": self._on_hand,
-            "pipeline": self._pipeline.copy(),
-            "stream": self._stream.state_dict(),
-        }
-
-    def _load(self, state: State) -> None:
-        self._on_hand = float(state["on_hand"])
-        self._pipeline = np.array(state["pipeline"])
-        self._stream.load_state_dict(state["stream"])

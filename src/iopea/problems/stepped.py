@@ -1,0 +1,107 @@
+"""Systems that can be run step by step: one, or many copies side by side."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, cast
+
+import numpy as np
+
+from iopea.problems.base import Problem, Simulator
+from iopea.seeds import seed_for
+from iopea.types import Array, Controller, Rollout, State, Trajectory
+
+
+class SteppedSimulator(Simulator):
+    """A simulator that also says how one step goes, for controllers.
+
+    A subclass writes :meth:`_row`, :meth:`_set_row`, :meth:`_noise` and :meth:`_advance`, and is
+    made of a problem, its truth and a seed.
+    """
+
+    def __init__(self, problem: Problem, truth: Any, seed: int = 0) -> None:
+        super().__init__(problem, truth, seed)
+        self._copies: list[SteppedSimulator] = []
+        self._turn = 0
+
+    def drive(self, controller: Controller, steps: int, copies: int = 1) -> Rollout:
+        """Let a controller act from the present state on.
+
+        Several copies of the system, each with chance of its own, take a step in turn; the
+        first is this one.
+        """
+        control = self.problem.control
+        if control is None:
+            return super().drive(controller, steps, copies)
+        self._add_copies(copies - 1)
+        systems: list[SteppedSimulator] = [self, *self._copies[: copies - 1]]
+        turns = (self._turn + np.arange(steps)) % copies
+        counts = np.bincount(turns, minlength=copies)
+        states = np.array([system._row() for system in systems])
+        drawn = [system._noise(int(count)) for system, count in zip(systems, counts, strict=True)]
+        noise = np.empty((steps, drawn[0].shape[1]))
+        for number, draws in enumerate(drawn):
+            noise[turns == number] = draws
+        wide, acting = states.shape[1], len(control.actions)
+        rows = np.empty((steps, len(control.columns)))
+        costs = np.empty(steps)
+        done = 0
+        while done < steps:
+            now = int(turns[done])
+            last = min(done + copies - now, steps)
+            chosen = slice(now, now + last - done)
+            # All states are looked at in every round, so that where a run is cut changes nothing.
+            actions = control.check(states, controller.act(states))[chosen]
+            part = rows[done:last]
+            part[:, :wide] = states[chosen]
+            part[:, wide : wide + acting] = actions
+            part[:, wide + acting :], costs[done:last] = self._advance(
+                states[chosen], actions, noise[done:last]
+            )
+            done = last
+        for system, row in zip(systems, states, strict=True):
+            system._set_row(row)
+        self._turn = int((self._turn + steps) % copies)
+        columns = dict(zip(control.columns, rows.T, strict=True))
+        return Rollout(Trajectory(controller, **columns), costs, self._elapsed(columns))
+
+    def _add_copies(self, number: int) -> None:
+        """See that there are so many copies beside this system."""
+        while len(self._copies) < number:
+            seed = seed_for("copy", self.seed, len(self._copies)).entropy
+            self._copies.append(type(self)(self.problem, self.truth, cast(int, seed)))
+
+    @abstractmethod
+    def _row(self) -> Array:
+        """The present state."""
+
+    @abstractmethod
+    def _set_row(self, row: Array) -> None:
+        """Go to a state."""
+
+    @abstractmethod
+    def _noise(self, steps: int) -> Array:
+        """Chance of the next steps, an array (steps, m)."""
+
+    @abstractmethod
+    def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
+        """One step in each of these states, changed in place: records (n, c) and true costs."""
+
+    def _elapsed(self, columns: Mapping[str, Array]) -> float | None:
+        """Time that has passed, where steps differ in length."""
+        return None
+
+    def state_dict(self) -> State:
+        """The system, and its copies."""
+        copies = {str(i): system.state_dict() for i, system in enumerate(self._copies)}
+        return {**super().state_dict(), "turn": self._turn, "copies": copies}
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        super().load_state_dict(state)
+        self._turn = int(state["turn"])
+        self._copies = []
+        self._add_copies(len(state["copies"]))
+        for number, system in enumerate(self._copies):
+            system.load_state_dict(state["copies"][str(number)])
