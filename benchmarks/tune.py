@@ -69,10 +69,12 @@ def as_toml(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def tune(name: str, workers: int) -> None:
+def tune(name: str, kinds: list[str], workers: int) -> None:
     path = TUNING / f"{name}.toml"
     content = tomllib.loads(path.read_text("utf-8"))
     for kind, setting in content["settings"].items():
+        if kinds and kind not in kinds:
+            continue
         space = {**content["space"], **content.get("spaces", {}).get(kind, {})}
         rows = []
         for point in points(space):
@@ -95,12 +97,13 @@ def tune(name: str, workers: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="learners; all that have a file if none is given")
+    parser.add_argument("--kinds", nargs="+", default=[], help="of problems; all if none is given")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     names = options.names or sorted(path.stem for path in TUNING.glob("*.toml"))
     for name in names:
         learner_named(name)
-        tune(name, options.workers)
+        tune(name, options.kinds, options.workers)
 
 
 if __name__ == "__main__":
