@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from iopea.kernels.stock import raised, sold
 from iopea.types import Array
 
 #: Policies advanced together, so that their states stay in the first-level cache.
@@ -24,18 +25,6 @@ _PADDING = 24
 _ORDER, _LEVEL, _COST, _X, _LEFT, _RING = 0, 1, 2, 3, 4, 5
 #: The first rows of the working copy that are not part of the state.
 _STATE = 3
-
-
-@njit(cache=True, inline="always")
-def sold(stock, demand):  # type: ignore[no-untyped-def]
-    """Demand is met as far as the stock allows."""
-    return demand if demand < stock else stock
-
-
-@njit(cache=True, inline="always")
-def raised(position, level):  # type: ignore[no-untyped-def]
-    """A position after an order up to a level."""
-    return position if position > level else level
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

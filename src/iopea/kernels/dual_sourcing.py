@@ -24,6 +24,7 @@ import numpy as np
 from numba import njit
 
 from iopea.kernels.lost_sales import arrival, order_up_to
+from iopea.kernels.stock import raised, sold
 from iopea.kernels.threads import in_threads
 from iopea.types import Array, Indices
 
@@ -36,18 +37,6 @@ _PADDING = 24
 _LEVEL, _COST, _X, _V, _LEFT, _REST, _RINGS = 0, 1, 2, 3, 4, 5, 6
 #: The first rows of the working copy that are not part of the state.
 _STATE = 2
-
-
-@njit(cache=True, inline="always")
-def sold(stock, demand):  # type: ignore[no-untyped-def]
-    """The transition: demand is met as far as the stock allows."""
-    return demand if demand < stock else stock
-
-
-@njit(cache=True, inline="always")
-def raised(position, level):  # type: ignore[no-untyped-def]
-    """A position after an order up to a level."""
-    return position if position > level else level
 
 
 def _periods(slots: int, ahead: int, pair: bool) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from iopea.kernels.dual_sourcing import sold
 from iopea.kernels.queue import ARRIVAL, MISS, NOTHING, SERVICE, next_step
+from iopea.kernels.stock import sold
 from iopea.types import Array, Indices
 
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from iopea.errors import InputError
 from iopea.types import Array, Controller, Indices, Policy, Trajectory
 
 
@@ -97,7 +98,7 @@ class Tabular(ABC):
         """The least and the largest cost of each pair, arrays (P,)."""
         costs = self.outcome_costs
         if costs is None:
-            raise NotImplementedError
+            raise InputError("A table whose outcomes don't fix costs must say its cost_bounds.")
         possible = self.following >= 0
         return (
             np.where(possible, costs, np.inf).min(axis=1),
