@@ -44,7 +44,7 @@ $(VENV)/core: pyproject.toml | $(VENV)/bin/python
 # This build of torch needs no GPU packages; Stable-Baselines3 would take the newest.
 $(VENV)/dev: pyproject.toml | $(VENV)/core
 	$(PIP) torch==2.13.0
-	$(PIP) --editable '.[test,ppo]'
+	$(PIP) --editable '.[test,ppo,cluster]'
 	touch $@
 
 clean:

@@ -24,6 +24,8 @@ from rich.progress import (
 
 import iopea
 from iopea.checking import SOME_PAIRS, check_order, some_policies
+from iopea.cli_experiments import compare, reproduce
+from iopea.cli_options import number, whole_number
 from iopea.errors import InputError, unknown
 from iopea.files import default_problem, read_order, read_problem
 from iopea.learners import learner_named
@@ -53,25 +55,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-#: Exit status of what was interrupted, as shells have it.
+#: Exit status of what was interrupted, as shells have it, and what is said of it.
 _INTERRUPTED = 130
+_INTERRUPTION = (
+    "Interrupted: no report was written. Finished tasks of reproduce and compare are kept."
+)
 #: Steps of the runs that compile everything, and points of the nets per parameter.
 _WARMUP_STEPS = 2000
 _WARMUP_POINTS = 32
-
-
-def _whole_number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a whole number.") from None
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number.") from None
 
 
 @app.command()
@@ -83,11 +74,9 @@ def learn(
     learner: Annotated[
         str, typer.Option(help="By its name, as `iopea learners` has it.")
     ] = IOPEA.name,
-    horizon: Annotated[
-        int, typer.Option(parser=_whole_number, help="Steps of each run.")
-    ] = 100_000,
+    horizon: Annotated[int, typer.Option(parser=whole_number, help="Steps of each run.")] = 100_000,
     seeds: Annotated[
-        int, typer.Option(parser=_whole_number, help="Number of independent runs.")
+        int, typer.Option(parser=whole_number, help="Number of independent runs.")
     ] = 20,
     rule: Annotated[
         str | None, typer.Option(help="Of iopea: paired (default), theorem or published.")
@@ -100,12 +89,12 @@ def learn(
     ] = None,
     delta: Annotated[
         float | None,
-        typer.Option(parser=_number, help="Chance that the guarantee fails; 0.05 if absent."),
+        typer.Option(parser=number, help="Chance that the guarantee fails; 0.05 if absent."),
     ] = None,
     radius: Annotated[
         float | None,
         typer.Option(
-            parser=_number, help="Distance of neighbouring policies; of iopea T^(-1/2) if absent."
+            parser=number, help="Distance of neighbouring policies; of iopea T^(-1/2) if absent."
         ),
     ] = None,
     settings: Annotated[
@@ -114,7 +103,7 @@ def learn(
     ] = None,
     workers: Annotated[
         int,
-        typer.Option(parser=_whole_number, help="Threads; no effect on results; all cores if 0."),
+        typer.Option(parser=whole_number, help="Threads; no effect on results; all cores if 0."),
     ] = 0,
     plot: Annotated[
         Path | None, typer.Option(help="Draw survivors and running cost to this file.")
@@ -230,20 +219,20 @@ def check_order_command(
         Path, typer.Argument(help="A problem file; its table [order] may hold the claim to test.")
     ],
     pairs: Annotated[
-        int, typer.Option(parser=_whole_number, help="The most pairs of policies to test.")
+        int, typer.Option(parser=whole_number, help="The most pairs of policies to test.")
     ] = SOME_PAIRS,
     steps: Annotated[
         int | None,
-        typer.Option(parser=_whole_number, help="Steps of each path; 2000, or 10000 in law."),
+        typer.Option(parser=whole_number, help="Steps of each path; 2000, or 10000 in law."),
     ] = None,
     replications: Annotated[
         int | None,
-        typer.Option(parser=_whole_number, help="Paths of each policy; 4, or 24 in law."),
+        typer.Option(parser=whole_number, help="Paths of each policy; 4, or 24 in law."),
     ] = None,
     error_rate: Annotated[
-        float, typer.Option(parser=_number, help="Chance to reject a true distributional claim.")
+        float, typer.Option(parser=number, help="Chance to reject a true distributional claim.")
     ] = 0.01,
-    seed: Annotated[int, typer.Option(parser=_whole_number, help="Of all that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(parser=whole_number, help="Of all that is drawn.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Test which policies' data tells of which others; status 1 where the claim is false."""
@@ -311,6 +300,10 @@ def bench(
     print_speeds("dual-index policies", "lead times", dual)
 
 
+app.command()(reproduce)
+app.command()(compare)
+
+
 @app.callback(invoke_without_command=True)
 def _without_command(
     context: typer.Context,
@@ -330,7 +323,7 @@ def main() -> None:
     except InputError as error:
         _end(f"Error: {error}", 2)
     except (KeyboardInterrupt, typer.Abort):
-        _end("Interrupted: no result was written.", _INTERRUPTED)
+        _end(_INTERRUPTION, _INTERRUPTED)
     except Exception as error:
         # Errors of usage have different classes in different versions of Typer.
         if not hasattr(error, "format_message"):
@@ -338,7 +331,7 @@ def main() -> None:
         _end(f"Error: {error.format_message()}", 2)
     else:
         if status == _INTERRUPTED:  # newer versions of Typer turn an interrupt into a status
-            _end("Interrupted: no result was written.", _INTERRUPTED)
+            _end(_INTERRUPTION, _INTERRUPTED)
         sys.exit(status or 0)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -74,7 +74,13 @@ def parse_problem(text: str, directory: Path | None = None) -> tuple[Problem, Tr
     >>> problem.lead_time, demand.mean
     (2, 1.5)
     """
-    content = _content(text)
+    return problem_from(_content(text), directory)
+
+
+def problem_from(
+    content: Mapping[str, Any], directory: Path | None = None
+) -> tuple[Problem, Truth]:
+    """Problem and truth from the tables of a problem file; see :func:`tables_of`."""
     known_tables = {"problem", ORDER}.union(*(known.tables for known in PROBLEMS.values()))
     for name in content:
         if name not in known_tables:
@@ -93,6 +99,23 @@ def parse_problem(text: str, directory: Path | None = None) -> tuple[Problem, Tr
     return known.read({"problem": problem, **tables}, directory)
 
 
+def tables_of(problem: Problem, truth: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The tables of a problem file; a truth without a table of its own is told in ``[problem]``.
+
+    >>> problem, demand = default_problem()
+    >>> tables_of(problem, demand.table())["demand"]["distribution"]
+    'exponential'
+    """
+    known = problem.describe()
+    match problem.tables:
+        case ():
+            return {"problem": {**known, **truth}}
+        case (name,):
+            return {"problem": known, name: dict(truth)}
+        case _:
+            return {"problem": known, **truth}
+
+
 def _content(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
@@ -100,7 +123,7 @@ def _content(text: str) -> dict[str, Any]:
         raise InputError(f"This is not TOML: {error}.") from None
 
 
-def _table(content: dict[str, Any], name: str) -> dict[str, Any]:
+def _table(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     table = content.get(name)
     if not isinstance(table, dict):
         raise InputError(f"A problem file needs a table [{name}].")

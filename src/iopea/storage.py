@@ -11,8 +11,9 @@ import contextlib
 import json
 import os
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from iopea.errors import InputError
 from iopea.types import State
 
 _NESTING = "state.json"
+#: How the name of a file ends that is not complete.
+DRAFT = ".part"
 
 
 def save_state(state: State, path: str | Path) -> None:
@@ -27,16 +30,23 @@ def save_state(state: State, path: str | Path) -> None:
     target = Path(path)
     arrays: list[Any] = []
     text = json.dumps(_split(state, arrays))
+    with writing(target) as file, zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(_NESTING, text)
+        for number, array in enumerate(arrays):
+            with archive.open(_member(number), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+@contextlib.contextmanager
+def writing(path: str | Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes the place of ``path`` when it is complete, or never."""
+    target = Path(path)
     if not target.name:
         raise InputError(f"Cannot write {str(path)!r}: give the path of a file.")
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    draft = target.with_name(f".{target.name}.{os.getpid()}{DRAFT}")
     try:
         with draft.open("wb") as file:
-            with zipfile.ZipFile(file, "w") as archive:
-                archive.writestr(_NESTING, text)
-                for number, array in enumerate(arrays):
-                    with archive.open(_member(number), "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, array, allow_pickle=False)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         draft.replace(target)

@@ -23,11 +23,10 @@ from iopea.contract.tools import (
     require_inside,
     require_same,
     stored,
-    tables_of,
     true_costs,
 )
 from iopea.errors import InputError
-from iopea.files import parse_problem
+from iopea.files import parse_problem, tables_of
 from iopea.learners.iopea import IOPEA, Restart
 from iopea.problems.base import Problem, Simulator
 from iopea.run import run

@@ -20,9 +20,8 @@ from iopea.contract.tools import (
     refusal,
     require,
     require_inside,
-    tables_of,
 )
-from iopea.files import ORDER, parse_problem
+from iopea.files import ORDER, parse_problem, tables_of
 from iopea.order import InformationOrder
 from iopea.problems import PROBLEMS
 from iopea.problems.base import Problem

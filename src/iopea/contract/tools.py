@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from iopea.errors import InputError
-from iopea.files import parse_problem
+from iopea.files import parse_problem, tables_of
 from iopea.problems.base import Problem
 from iopea.seeds import seed_for
 from iopea.storage import load_state, save_state
@@ -129,18 +129,6 @@ def says_nothing(estimates: Estimates) -> bool:
 
 
 # Problem files and saved states.
-
-
-def tables_of(problem: Problem, truth: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The tables of a problem file; a truth without a table of its own is told in ``[problem]``."""
-    known = problem.describe()
-    match problem.tables:
-        case ():
-            return {"problem": {**known, **truth}}
-        case (name,):
-            return {"problem": known, name: dict(truth)}
-        case _:
-            return {"problem": known, **truth}
 
 
 def as_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:

@@ -1,0 +1,253 @@
+"""The commands that run experiments: ``reproduce`` and ``compare``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bars
+
+from iopea.cli_options import whole_number
+from iopea.errors import InputError, unknown
+from iopea.experiments.compare import Comparison, labels_of
+from iopea.experiments.costs import SIZES, Choice
+from iopea.experiments.formats import print_table
+from iopea.experiments.output import write_document, write_report
+from iopea.experiments.reproduce import TARGETS, report_for, tasks_for
+from iopea.experiments.runner import Progress, Watch, run_tasks
+from iopea.experiments.scenarios import METHODS, PROFILES, scenarios
+from iopea.experiments.store import Store
+from iopea.experiments.tables import Report, Table
+from iopea.files import problem_from, read_problem
+from iopea.learners import learner_named
+from iopea.learners.iopea import IOPEA
+from iopea.model import check_count
+
+_ALL = "all"
+_BOTH = "both"
+#: Running tasks that are named.
+_MOST_NAMED = 2
+
+Out = Annotated[Path, typer.Option(help="Folder of results and report; a run goes on there.")]
+Workers = Annotated[
+    int, typer.Option(parser=whole_number, help="Processes; no effect on results; all cores if 0.")
+]
+Cluster = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler, whose workers are used instead.")
+]
+
+
+def reproduce(
+    target: Annotated[str, typer.Argument(help=f"One of {', '.join(TARGETS)}, or {_ALL}.")] = _ALL,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full/--quick",
+            help="20 runs of everything, PPO too, to T = 10^6; or 3 runs, without PPO.",
+        ),
+    ] = False,
+    profile: Annotated[str, typer.Option(help=f"{', '.join(PROFILES)}, or {_BOTH}.")] = _BOTH,
+    out: Out = Path("out/reproduction"),
+    only: Annotated[
+        list[str] | None, typer.Option(help="A setting, such as queue-fixed; may be repeated.")
+    ] = None,
+    rows: Annotated[
+        list[str] | None, typer.Option(help="A row of the tables; may be repeated.")
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="A row to leave out, such as ppo; may be repeated.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(parser=whole_number, help="Runs of each learner.")
+    ] = None,
+    first_seed: Annotated[int, typer.Option(parser=whole_number, help="The first of them.")] = 0,
+    workers: Workers = 0,
+    cluster: Cluster = None,
+    stored: Annotated[
+        bool, typer.Option("--stored", help="Run nothing: report what is finished.")
+    ] = False,
+    document: Annotated[
+        Path | None, typer.Option(help="Write the report to this Markdown file, too.")
+    ] = None,
+) -> None:
+    """Run the paper's experiments and set them beside the printed numbers.
+
+    Without --only and --rows, tables, figures and one page of HTML are written to the folder; what
+    is finished there is not run again.
+    """
+    if target not in (*TARGETS, _ALL):
+        raise unknown("table or figure", target, (*TARGETS, _ALL))
+    targets = tuple(each for each in TARGETS if target in (each, _ALL))
+    choice = _choice(full, profile, only or [], rows or [], without or [], seeds, first_seed)
+    check_count("--workers", workers, least=0)
+    console = Console(stderr=True)
+    about = {"command": "reproduce", "profiles": list(choice.profiles)}
+    store = Store(out, about, warn=lambda sentence: console.print(sentence, highlight=False))
+    if not stored:
+        _try_out(choice)
+        with _watching(console) as watch:
+            run_tasks(
+                tasks_for(choice, targets), store, workers=workers, cluster=cluster, watch=watch
+            )
+    report = report_for(choice, targets, store)
+    _show(report)
+    if only or rows:
+        if document is not None:
+            raise InputError("--document is for whole tables: leave out --only and --rows.")
+        return
+    if document is not None:
+        write_document(report, document)
+    typer.echo(f"Written to {write_report(report, out)}.")
+
+
+def _choice(
+    full: bool,
+    profile: str,
+    only: list[str],
+    rows: list[str],
+    without: list[str],
+    seeds: int | None,
+    first_seed: int,
+) -> Choice:
+    """What is asked for; every name must be known."""
+    if profile not in (*PROFILES, _BOTH):
+        raise unknown("profile", profile, (*PROFILES, _BOTH))
+    settings = tuple(scenarios(PROFILES[0]))
+    for name in only:
+        if name not in settings:
+            raise unknown("setting", name, settings)
+    for name in (*rows, *without):
+        if name not in METHODS:
+            raise unknown("row", name, METHODS)
+    size = SIZES["full" if full else "quick"]
+    if seeds is not None:
+        size = size.of(check_count("--seeds", seeds))
+    methods = tuple(
+        name
+        for name, method in METHODS.items()
+        if (name in rows if rows else size.slow or not method.slow) and name not in without
+    )
+    if not methods:
+        raise InputError("No row is left: --without leaves out all of --rows.")
+    return Choice(
+        size,
+        PROFILES if profile == _BOTH else tuple(each for each in PROFILES if each == profile),
+        methods,
+        tuple(only),
+        check_count("--first-seed", first_seed, least=0),
+    )
+
+
+def _try_out(choice: Choice) -> None:
+    """Refuse learners whose extra is not installed before anything runs."""
+    scenario = next(iter(scenarios(PROFILES[0]).values()))
+    problem, _ = problem_from(scenario.tables)
+    for name in choice.methods:
+        kind: Any = learner_named(METHODS[name].learner(scenario) or IOPEA.name)
+        if kind.extra is not None:
+            kind(problem)
+
+
+def compare(
+    files: Annotated[list[Path], typer.Argument(help="Problem files.")],
+    learners: Annotated[
+        str, typer.Option(help="Names with commas between; the first is what others are tested by.")
+    ] = "iopea,optimal",
+    horizon: Annotated[int, typer.Option(parser=whole_number, help="Steps of each run.")] = 100_000,
+    seeds: Annotated[
+        int, typer.Option(parser=whole_number, help="Number of independent runs.")
+    ] = 10,
+    first_seed: Annotated[int, typer.Option(parser=whole_number, help="The first of them.")] = 0,
+    out: Out = Path("out/comparison"),
+    workers: Workers = 0,
+    cluster: Cluster = None,
+) -> None:
+    """Compare learners on your own problems: tables, tests, figures and a report."""
+    names = tuple(dict.fromkeys(filter(None, map(str.strip, learners.split(",")))))
+    if not names:
+        raise InputError("--learners is empty: give names with commas between.")
+    for name in names:
+        learner_named(name)
+    check_count("--workers", workers, least=0)
+    check_count("--first-seed", first_seed, least=0)
+    check_count("--seeds", seeds)
+    systems = dict(zip(labels_of([file.stem for file in files]), map(read_problem, files),
+                       strict=True))  # fmt: skip
+    comparison = Comparison(
+        systems,
+        names,
+        check_count("--horizon", horizon),
+        range(first_seed, first_seed + seeds),
+        SIZES["full"].evaluation,
+        _command(files, names, horizon, seeds, first_seed),
+    )
+    console = Console(stderr=True)
+    about = {"command": "compare"}
+    store = Store(out, about, warn=lambda sentence: console.print(sentence, highlight=False))
+    with _watching(console) as watch:
+        run_tasks(comparison.tasks(), store, workers=workers, cluster=cluster, watch=watch)
+    report = comparison.report(store)
+    _show(report)
+    typer.echo(f"Written to {write_report(report, out)}.")
+
+
+def _command(
+    files: list[Path], names: tuple[str, ...], horizon: int, seeds: int, first_seed: int
+) -> str:
+    words = ["iopea compare", *map(str, files), f"--learners {','.join(names)}"]
+    words += [f"--horizon {horizon}", f"--seeds {seeds}"]
+    return " ".join(words + [f"--first-seed {first_seed}"] * bool(first_seed))
+
+
+def _show(report: Report) -> None:
+    console = Console()
+    for part in report.parts:
+        if isinstance(part, Table) and part.lines:
+            print_table(console, part)
+            console.print()
+    for paragraph in report.lead[1:]:
+        console.print(paragraph, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _watching(console: Console) -> Iterator[Watch]:
+    """A live line on the terminal's error stream: tasks done, those running, time left."""
+    columns = (
+        TextColumn("{task.fields[done]}"),
+        BarColumn(),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.fields[running]}"),
+    )
+    start = time.monotonic()
+    with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
+        bar = bars.add_task("tasks", total=None, done="", left="", running="")
+
+        def watch(progress: Progress) -> None:
+            share = progress.effort_done / progress.effort_total
+            spent = time.monotonic() - start
+            left = f"{_clock(spent / share - spent)} left" if share > 0 else ""
+            named = [task.key.rsplit(".", 1)[0] for task in progress.running[:_MOST_NAMED]]
+            more = len(progress.running) - len(named)
+            running = ", ".join(named) + (f" and {more} more" if more > 0 else "")
+            bars.update(
+                bar,
+                completed=progress.effort_done,
+                total=progress.effort_total,
+                done=f"{progress.done} of {progress.total} tasks",
+                left=left,
+                running=running,
+            )
+
+        yield watch
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,1 @@
+"""Experiments: scenarios as data, a resumable runner, tables, figures and reports."""

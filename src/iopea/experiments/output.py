@@ -1,0 +1,61 @@
+"""Reports as files: tables as CSV, Markdown and LaTeX, figures as PNG and SVG, one page of HTML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from iopea.errors import InputError
+from iopea.experiments.formats import to_csv, to_latex, to_markdown
+from iopea.experiments.report import to_html
+from iopea.experiments.tables import Report, Table
+from iopea.storage import writing
+
+#: The page that holds everything.
+PAGE = "report.html"
+
+
+def write_report(report: Report, directory: str | Path) -> Path:
+    """Write all files of a report, and return the page's."""
+    folder = Path(directory)
+    for part in report.parts:
+        if isinstance(part, Table):
+            for suffix, text in (
+                ("csv", to_csv(part)),
+                ("md", to_markdown(part)),
+                ("tex", to_latex(part)),
+            ):
+                _write(folder / "tables" / f"{part.name}.{suffix}", text.encode())
+        else:
+            _write(folder / "figures" / f"{part.name}.svg", part.svg.encode())
+            _write(folder / "figures" / f"{part.name}.png", part.png)
+    _write(folder / PAGE, to_html(report).encode())
+    return folder / PAGE
+
+
+def write_document(report: Report, path: str | Path) -> None:
+    """Write a report as one Markdown file, its figures in a folder of the same name beside it."""
+    target = Path(path)
+    if target.suffix != ".md":
+        raise InputError(f"Cannot write a document to {target}: its name must end in .md.")
+    lines = [f"# {report.title}", "", *(f"{paragraph}\n" for paragraph in report.lead)]
+    for part in report.parts:
+        lines += [f"## {part.title}", ""]
+        if isinstance(part, Table):
+            lines += [to_markdown(part), ""]
+            continue
+        picture = Path(target.stem) / f"{part.name}.png"
+        _write(target.parent / picture, part.png)
+        lines += [f"![{part.title}]({picture.as_posix()})", "", part.caption, ""]
+        lines += [f"`{part.command}`", ""]
+    lines += ["## How this was made", ""]
+    lines += [f"- {name}: {value}" for name, value in report.facts]
+    _write(target, ("\n".join(lines) + "\n").encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Cannot make {path.parent}: {error.strerror or error}.") from None
+    with writing(path) as file:
+        file.write(content)
