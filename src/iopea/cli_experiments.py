@@ -16,7 +16,7 @@ from rich.progress import Progress as Bars
 from iopea.cli_options import whole_number
 from iopea.errors import InputError, unknown
 from iopea.experiments.compare import Comparison, labels_of
-from iopea.experiments.costs import SIZES, Choice
+from iopea.experiments.costs import BASELINE, SIZES, Choice
 from iopea.experiments.formats import print_table
 from iopea.experiments.output import write_document, write_report
 from iopea.experiments.reproduce import TARGETS, report_for, tasks_for
@@ -140,6 +140,7 @@ def _choice(
         PROFILES if profile == _BOTH else tuple(each for each in PROFILES if each == profile),
         methods,
         tuple(only),
+        BASELINE not in without,
         check_count("--first-seed", first_seed, least=0),
     )
 

@@ -87,6 +87,7 @@ class Choice:
     profiles : tuple of str.
     methods : tuple of str. Rows of the tables.
     settings : tuple of str. Names of settings; all if empty.
+    tested : bool. Whether entries are tested against the problem-specific learner.
     first_seed : int. Seeds are this one and those after it.
     """
 
@@ -94,6 +95,7 @@ class Choice:
     profiles: tuple[Profile, ...] = PROFILES
     methods: tuple[str, ...] = tuple(METHODS)
     settings: tuple[str, ...] = ()
+    tested: bool = True
     first_seed: int = 0
 
     @property
@@ -130,7 +132,7 @@ def cost_tasks(choice: Choice, settings: Iterable[str]) -> list[Task]:
         for profile in choice.profiles
         for name in settings
         if choice.includes(name)
-        for method in dict.fromkeys((*choice.methods, BASELINE, "optimal"))
+        for method in dict.fromkeys((*choice.methods, *[BASELINE] * choice.tested, "optimal"))
         for task in tasks_of(choice, scenarios(profile)[name], METHODS[method])
     ]
 
@@ -180,7 +182,7 @@ def _finished(
     choice: Choice,
     profile: Profile,
 ) -> Table:
-    shown = tuple(line for line in lines if any(cell.seeds or cell.absent for cell in line.cells))
+    shown = tuple(line for line in lines if any(cell.command for cell in line.cells))
     notes = (
         f"Average cost of the recommended policy, mean and 95 % interval of {choice.size.seeds} "
         f"runs; in brackets how much above the best policy of the class.",
@@ -241,7 +243,7 @@ def _tested(
 ) -> tuple[str, float | None]:
     """The sign of a significant difference to the problem-specific learner, and its p-value."""
     other = _rows(tasks_of(choice, scenario, METHODS[BASELINE]), store)
-    if name == BASELINE or not other:
+    if name == BASELINE or not other or not choice.tested:
         return "", None
     costs = [row["cost"] for row in rows]
     others = [row["cost"] for row in other]

@@ -73,7 +73,7 @@ def _demand(law: str, bound: float, profile: Profile) -> dict[str, Any]:
             share = 3 if profile == "as-stated" else 2
             table |= {"mean": bound / share, "sd": bound / 6, "maximum": bound}
         case _:
-            table |= {"low": 0.0, "high": bound}
+            table |= {"low": 0.0, "high": bound, "maximum": bound}
     return table
 
 

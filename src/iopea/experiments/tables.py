@@ -82,10 +82,12 @@ def _with_error(value: float, half: float, places: int) -> str:
 def percent(share: float) -> str:
     """A share as percent, with as many digits as say something.
 
-    >>> percent(0.43), percent(0.0123), percent(0.00004)
-    ('43 %', '1.2 %', '0.004 %')
+    >>> percent(0.43), percent(0.0123), percent(0.00004), percent(-1e-9)
+    ('43 %', '1.2 %', '0.004 %', '0 %')
     """
     size = abs(100 * share)
+    if size < 0.0005:
+        return "0 %"
     places = 0 if size >= 10 else 1 if size >= 1 else 2 if size >= 0.01 else 3
     return f"{round(100 * share, places) + 0.0:.{places}f} %"
 

@@ -1,0 +1,459 @@
+"""Tables of results as CSV, Markdown and LaTeX, and on a terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+import textwrap
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import fields, replace
+
+from rich import box
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from iopea.experiments.tables import Cell, Line, Table, Verdict
+
+#: Row, section and column of an entry.
+_Place = tuple[str, str, str]
+#: How an entry stands to the printed one, in one sign.
+MARKS: dict[Verdict, str] = {"reproduced": "=", "differs": "≠", "better": "+"}
+#: What is said of a table without rows.
+EMPTY = "No results yet."
+#: Columns of the CSV form: where an entry stands, and what it says.
+FIELDS = ("section", "row", "column", *(field.name for field in fields(Cell)))
+
+_COLOURS: dict[Verdict | None, str] = {
+    "reproduced": "green",
+    "differs": "yellow",
+    "better": "cyan",
+    None: "dim",
+}
+#: Heights of rows with one and with two lines in a LaTeX table, and what a page holds of them.
+_ONE_LINE, _TWO_LINES, _PAGE = 1.0, 1.8, 48.0
+#: Most columns of a LaTeX table in larger type, and most characters in a line of their headings.
+_FEW, _HEADING = 4, 14
+_BELOW = (
+    "Below a value: how much dearer it is than the best policy of the class, and in brackets the"
+    " printed value."
+)
+#: Characters that no terminal has in a row.
+_NO_LIMIT = 10_000
+#: Between names, which may have commas.
+_AND = " / "
+
+
+def value_and_gap(cell: Cell) -> tuple[str, str]:
+    """The value of an entry, and its distance to the best policy.
+
+    >>> value_and_gap(Cell(2.5731, 0.0012, 20, gap=0.0004, sign="★"))
+    ('★2.573 ± 0.001', '(0.04 %)')
+    """
+    value = replace(cell, gap=None).text
+    return value, cell.text.removeprefix(value).strip()
+
+
+def printed_value(cell: Cell) -> str:
+    """The paper's value in the unit of the entry, empty where there is none.
+
+    >>> printed_value(Cell(printed=2.60)), printed_value(Cell(unit="share", printed=0.0107))
+    ('2.6', '1.07 %')
+    """
+    if cell.printed is None:
+        return ""
+    return f"{100 * cell.printed:.6g} %" if cell.unit == "share" else f"{cell.printed:g}"
+
+
+def printed_short(cell: Cell) -> str:
+    """The paper's value and, in a sign, how the entry stands to it.
+
+    >>> printed_short(Cell(2.58, 0.01, 20, printed=2.6, verdict="reproduced"))
+    'printed 2.6 ='
+    """
+    if cell.printed is None:
+        return ""
+    return f"printed {printed_value(cell)} {MARKS[cell.verdict] if cell.verdict else ''}".rstrip()
+
+
+def key(table: Table) -> str:
+    """What the signs beside printed values mean, and how often each occurs.
+
+    >>> cell = Cell(2.58, 0.01, 20, printed=2.6, verdict="reproduced")
+    >>> key(Table("a", "A", ("cost",), (Line("", "IOPEA", (cell,)),)))
+    'Printed values: = reproduced (1).'
+    """
+    found = Counter(cell.verdict for line in table.lines for cell in line.cells)
+    said = [f"{sign} {verdict} ({found[verdict]})" for verdict, sign in MARKS.items()]
+    present = [text for text, verdict in zip(said, MARKS, strict=True) if found[verdict]]
+    return f"Printed values: {', '.join(present)}." if present else ""
+
+
+def by_section(lines: Iterable[Line]) -> dict[str, list[Line]]:
+    """Rows under the sections they stand in."""
+    found: dict[str, list[Line]] = {}
+    for line in lines:
+        found.setdefault(line.section, []).append(line)
+    return found
+
+
+def explanations(table: Table) -> list[tuple[str, str]]:
+    """Sentences about entries, each once, and the entries it is about in few words.
+
+    First come those that say why entries differ from the printed ones, then those that say why
+    entries are absent. A row without a place in brackets is meant as a whole.
+
+    >>> cells = Cell(1.0, 0.1, 5, reason="The law is another."), Cell(absent="Not run.")
+    >>> lines = Line("Normal", "IOPEA", cells), Line("Uniform", "IOPEA", cells)
+    >>> explanations(Table("a", "A", ("small", "large"), lines))
+    [('The law is another.', 'IOPEA (small)'), ('Not run.', 'IOPEA (large)')]
+    """
+    return [*grouped(table, "reason").items(), *grouped(table, "absent").items()]
+
+
+def grouped(table: Table, attribute: str) -> dict[str, str]:
+    """Texts that entries have as an attribute, and for each the entries in few words."""
+    found: dict[str, list[_Place]] = {}
+    for line in table.lines:
+        for column, cell in zip(table.columns, line.cells, strict=True):
+            if text := getattr(cell, attribute):
+                found.setdefault(text, []).append((line.name, line.section, column))
+    return {text: _entries(table, places) for text, places in found.items()}
+
+
+def _entries(table: Table, places: list[_Place]) -> str:
+    """Entries in few words: rows with the same places stand together."""
+    if len(places) > 1 and len(places) == len(table.lines) * len(table.columns):
+        return "all entries"
+    rows: dict[str, dict[str, list[str]]] = {}
+    for row, section, column in places:
+        rows.setdefault(row, {}).setdefault(section, []).append(column)
+    alike: dict[str, list[str]] = {}
+    for row, columns in rows.items():
+        alike.setdefault(_within(table, row, columns), []).append(row)
+    return "; ".join(
+        _AND.join(names) + (f" ({within})" if within else "") for within, names in alike.items()
+    )
+
+
+def _within(table: Table, row: str, columns: dict[str, list[str]]) -> str:
+    """Which entries of a row are meant: sections with the same columns stand together."""
+    everywhere = {line.section for line in table.lines if line.name == row}
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for section, named in columns.items():
+        alike.setdefault(tuple(named), []).append(section)
+    said = []
+    for those, sections in alike.items():
+        words = [] if set(sections) == everywhere else [_AND.join(sections)]
+        if those != table.columns:
+            words.append(_AND.join(those))
+        said.append(": ".join(words))
+    return "; ".join(filter(None, said))
+
+
+def to_csv(table: Table) -> str:
+    """A table in long form: one line for each entry, numbers to the last digit.
+
+    >>> line = Line("Normal", "IOPEA", (Cell(2.5, 0.25, 20, command="iopea learn"),))
+    >>> print(to_csv(Table("a", "A", ("small",), (line,))).splitlines()[1])
+    Normal,IOPEA,small,2.5,0.25,20,cost,,,,,,,iopea learn,
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(FIELDS)
+    for line in table.lines:
+        for column, cell in zip(table.columns, line.cells, strict=True):
+            values = (getattr(cell, field.name) for field in fields(Cell))
+            writer.writerow([line.section, line.name, column, *map(_plain, values)])
+    return text.getvalue()
+
+
+def _plain(value: object) -> str:
+    """A value in a file: unknown numbers are empty, others come back to the last bit."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return repr(float(value)) if isinstance(value, float) else str(value)
+
+
+def to_markdown(table: Table, level: int = 2) -> str:
+    """A table as GitHub reads it.
+
+    Parameters
+    ----------
+    table : Table.
+    level : int. Of the heading; sections have the next one.
+
+    >>> cell = Cell(2.58, 0.01, 20, printed=2.6, verdict="reproduced")
+    >>> print(to_markdown(Table("a", "Costs", ("small",), (Line("", "IOPEA", (cell,)),))))
+    ## Costs
+    <BLANKLINE>
+    |  | small |
+    | :--- | ---: |
+    | IOPEA | 2.580 ± 0.010<br>printed 2.6 = |
+    <BLANKLINE>
+    - Printed values: = reproduced (1).
+    <BLANKLINE>
+    """
+    blocks = [f"{'#' * level} {_markdown(table.title)}"]
+    sections = by_section(table.lines)
+    for section, lines in sections.items():
+        if len(sections) > 1:
+            blocks.append(f"{'#' * (level + 1)} {_markdown(section)}")
+        rows = [
+            ["", *map(_markdown, table.columns)],
+            [":---", *["---:"] * len(table.columns)],
+            *([_markdown(line.name), *map(_markdown_cell, line.cells)] for line in lines),
+        ]
+        blocks.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
+    if not sections:
+        blocks.append(EMPTY)
+    said = [_markdown(sentence) for sentence in filter(None, (key(table), *table.notes))]
+    said += [
+        f"{_markdown(sentence)} *Entries: {_markdown(entries)}.*"
+        for sentence, entries in explanations(table)
+    ]
+    if said:
+        blocks.append("\n".join(f"- {sentence}" for sentence in said))
+    return "\n\n".join(blocks) + "\n"
+
+
+def _markdown_cell(cell: Cell) -> str:
+    return "<br>".join(_markdown(text) for text in (cell.text, printed_short(cell)) if text)
+
+
+def _markdown(text: str) -> str:
+    r"""Text without a meaning to Markdown.
+
+    >>> print(_markdown("z_e|z_r <b>"))
+    z\_e\|z\_r \<b\>
+    """
+    text = re.sub(r"[\\`*_<>\[\]|~$]", r"\\\g<0>", " ".join(text.split()))
+    text = re.sub(r"&(?=#?\w+;)", "&amp;", text)
+    return re.sub(r"^(\d*)([-#+.)])(?=\s)", r"\1\\\2", text)
+
+
+_THIN = "\u2009"
+#: Characters with a meaning to LaTeX, and those its fonts have only in mathematics.
+_LATEX = {
+    **{sign: rf"\{sign}" for sign in "%&#_$"},
+    "{": r"\{",
+    "}": r"\}",
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "[": "{[}",  # else an option of the end of a row before it
+    "]": "{]}",
+    "*": "{*}",
+    "–": "--",
+    "—": "---",
+    "−": "$-$",
+    "…": r"\dots{}",
+    "\u00a0": "~",
+    _THIN: r"\,",
+    "★": r"$\star$",
+    "○": r"$\circ$",
+    "√": r"$\surd$",
+    "∞": r"$\infty$",
+    **{
+        sign: rf"$\{name}$"
+        for sign, name in {
+            "±": "pm", "×": "times", "·": "cdot", "≠": "neq", "≤": "leq", "≥": "geq", "≈": "approx",
+            "→": "to", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon",
+            "θ": "theta", "λ": "lambda", "μ": "mu", "π": "pi", "ρ": "rho", "σ": "sigma",
+            "τ": "tau", "φ": "varphi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Π": "Pi",
+            "Σ": "Sigma", "Ω": "Omega",
+        }.items()
+    },
+}  # fmt: skip
+_RAISED, _LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "₀₁₂₃₄₅₆₇₈₉"
+_FLAT = str.maketrans(_RAISED + _LOWERED, "0123456789-0123456789")
+
+
+def to_latex(table: Table) -> str:
+    r"""A table as LaTeX floats that need ``booktabs`` alone.
+
+    Sections stand between rules. A table too high for a page goes on in the next float, from the
+    start of a section. The sentences about entries stand below the floats, in a list.
+
+    >>> cell = Cell(0.25, 0.01, 20, unit="share")
+    >>> print(to_latex(Table("a", "Gaps", ("z_e",), (Line("", "IOPEA", (cell,)),))))
+    \begin{table}[htbp]
+      \centering\footnotesize\setlength{\tabcolsep}{4pt}
+      \caption{Gaps}
+      \label{tab:a}
+      \begin{tabular}{@{}lr@{}}
+        \toprule
+         & z\_e \\
+        \midrule
+        IOPEA & 25.00\,$\pm$\,1.00\,\% \\
+        \bottomrule
+      \end{tabular}
+    \end{table}
+    <BLANKLINE>
+    """
+    below = _BELOW if any(map(_two_lines, table.lines)) else ""
+    said = [_latex(sentence) for sentence in filter(None, (below, key(table), *table.notes))]
+    said += [
+        rf"{_latex(sentence)} \emph{{Entries: {_latex(entries)}.}}"
+        for sentence, entries in explanations(table)
+    ]
+    lines: list[str] = []
+    for number, rows in enumerate(_pages(table)):
+        lines += _float(table, rows, number)
+    if said:
+        lines += ["", r"\begin{itemize}\footnotesize"]
+        lines += [rf"  \item {sentence}" for sentence in said]
+        lines.append(r"\end{itemize}")
+    return "\n".join(lines) + "\n"
+
+
+def _pages(table: Table) -> list[list[Line]]:
+    """Rows by the float they stand in."""
+    pages: list[list[Line]] = [[]]
+    height = 0.0
+    for lines in by_section(table.lines).values():
+        rows = sum(_TWO_LINES if _two_lines(line) else _ONE_LINE for line in lines) + _TWO_LINES
+        if pages[-1] and height + rows > _PAGE:
+            pages.append([])
+            height = 0.0
+        pages[-1] += lines
+        height += rows
+    return pages
+
+
+def _two_lines(line: Line) -> bool:
+    return any(cell.printed is not None or value_and_gap(cell)[1] for cell in line.cells)
+
+
+def _float(table: Table, rows: list[Line], number: int) -> list[str]:
+    """One float with some of the rows of a table."""
+    width = 1 + len(table.columns)
+    title = f"{table.title} (continued)" if number else table.title
+    size, apart = ("footnotesize", 4) if len(table.columns) <= _FEW else ("scriptsize", 3)
+    label = re.sub(r"[^\w:.-]+", "-", table.name, flags=re.ASCII)
+    lines = [
+        r"\begin{table}[htbp]",
+        rf"  \centering\{size}\setlength{{\tabcolsep}}{{{apart}pt}}",
+        rf"  \caption{{{_latex(title)}}}",
+        rf"  \label{{tab:{label}{f'-{number + 1}' if number else ''}}}",
+        rf"  \begin{{tabular}}{{@{{}}l{'r' * len(table.columns)}@{{}}}}",
+        r"    \toprule",
+        rf"    {' & '.join(['', *map(_latex_heading, table.columns)])} \\",
+    ]
+    for section, under in by_section(rows).items():
+        lines.append(r"    \midrule")
+        if len(table.sections) > 1:
+            heading = rf"\emph{{{_latex(section)}}}"
+            lines.append(rf"    \multicolumn{{{width}}}{{@{{}}l@{{}}}}{{{heading}}} \\")
+        for line in under:
+            lines += [f"    {text}" for text in _latex_row(line)]
+    if not rows:
+        lines += [r"    \midrule", rf"    \multicolumn{{{width}}}{{@{{}}l@{{}}}}{{{EMPTY}}} \\"]
+    return [*lines, r"    \bottomrule", r"  \end{tabular}", r"\end{table}"]
+
+
+def _latex_row(line: Line) -> list[str]:
+    """A row: values, and where there is more to say a smaller line below them."""
+    pairs = [value_and_gap(cell) for cell in line.cells]
+    first = " & ".join(
+        [_latex(line.name), *(_latex(value.replace(" ", _THIN)) for value, _ in pairs)]
+    )
+    if not _two_lines(line):
+        return [rf"{first} \\"]
+    below = []
+    for (_, gap), cell in zip(pairs, line.cells, strict=True):
+        printed = f"[{printed_short(cell).removeprefix('printed ')}]" if printed_short(cell) else ""
+        below.append(_latex(f"{gap.strip('()')} {printed}".strip()))
+    second = " & ".join(["", *(rf"\tiny {text}" if text else "" for text in below)])
+    return [rf"{first} \\[-0.4ex]", rf"{second} \\"]
+
+
+def _latex_heading(column: str) -> str:
+    """A heading; one of many words on several lines."""
+    lines = textwrap.wrap(column, _HEADING, break_long_words=False)
+    text = r" \\ ".join(map(_latex, lines))
+    return rf"\begin{{tabular}}[b]{{@{{}}r@{{}}}}{text}\end{{tabular}}" if len(lines) > 1 else text
+
+
+def _latex(text: str) -> str:
+    r"""Text without a meaning to LaTeX.
+
+    >>> print(_latex("★ 5 % of z_e & 10⁻¹²"))
+    $\star$ 5 \% of z\_e \& 10$^{-12}$
+    """
+    pieces = re.findall(f"[{_RAISED}]+|[{_LOWERED}]+|.", text, re.DOTALL)
+    return "".join(map(_latex_piece, pieces))
+
+
+def _latex_piece(piece: str) -> str:
+    if piece[0] in _RAISED:
+        return f"$^{{{piece.translate(_FLAT)}}}$"
+    if piece[0] in _LOWERED:
+        return f"$_{{{piece.translate(_FLAT)}}}$"
+    return " " if piece in "\t\r\n" else _LATEX.get(piece, piece)
+
+
+def print_table(console: Console, table: Table) -> None:
+    """Print a table and what is to be said about it."""
+    console.print(Text(table.title, style="bold"))
+    if table.lines:
+        for grid in _grids(console, table, range(len(table.columns))):
+            console.print(grid)
+    else:
+        console.print(EMPTY)
+    for sentence in filter(None, (key(table), *table.notes)):
+        console.print(Text(sentence))
+    if said := explanations(table):
+        listed = Grid.grid(padding=(0, 1, 0, 0))
+        for sentence, entries in said:
+            listed.add_row("•", Text.assemble(sentence, " ", (f"{entries}.", "dim")))
+        console.print(listed)
+
+
+def _grids(console: Console, table: Table, columns: range) -> list[Grid]:
+    """The table in one piece if it fits the terminal, else some columns after the others."""
+    free = console.options.update(width=_NO_LIMIT)
+    wide, narrow = (_grid(table, columns, stacked) for stacked in (False, True))
+    if console.measure(wide, options=free).maximum <= console.width:
+        return [wide]
+    if len(columns) < 2 or console.measure(narrow, options=free).minimum <= console.width:
+        return [narrow]
+    half = (len(columns) + 1) // 2
+    return _grids(console, table, columns[:half]) + _grids(console, table, columns[half:])
+
+
+def _grid(table: Table, columns: range, stacked: bool) -> Grid:
+    """Rows under some columns for a terminal; gaps stand below values if ``stacked``."""
+    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    words = [word for line in table.lines for word in line.name.split()]
+    grid.add_column("", min_width=max(map(len, words), default=0))
+    for number in columns:
+        lines = [_entry(line.cells[number], stacked).plain for line in table.lines]
+        width = max(len(text) for text in "\n".join(lines).split("\n"))
+        grid.add_column(Text(table.columns[number]), justify="right", min_width=width)
+    sections = by_section(table.lines)
+    for section, under in sections.items():
+        grid.add_section()
+        if len(sections) > 1:
+            grid.add_row(Text(section, style="bold italic"))
+        for line in under:
+            grid.add_row(
+                Text(line.name), *(_entry(line.cells[number], stacked) for number in columns)
+            )
+    return grid
+
+
+def _entry(cell: Cell, stacked: bool) -> Text:
+    """The lines of an entry on a terminal."""
+    value = "\n".join(filter(None, value_and_gap(cell))) if stacked else cell.text
+    text = Text(value)
+    if beside := printed_short(cell):
+        text.append("\n").append(beside, style=_COLOURS[cell.verdict])
+    return text
