@@ -287,7 +287,7 @@ def test_a_task_that_fails_is_named(tmp_path):
 COMMAND = [
     *(sys.executable, "-c", "from iopea.cli import main; main()", "reproduce", "table-queue"),
     *("--quick", "--without", "feedback-graph", "--without", "problem-specific"),
-    *("--without", "random", "--without", "erm", "--seeds", "20", "--workers", "2"),
+    *("--without", "random", "--without", "erm", "--seeds", "20", "--workers"),
 ]
 
 
@@ -302,12 +302,12 @@ def state_of(folder):
 def test_killed_at_ten_moments_it_goes_on_and_ends_with_the_same_table(tmp_path):
     chance = random.Random(20)
     whole, torn = tmp_path / "whole", tmp_path / "torn"
-    subprocess.run([*COMMAND, "--out", whole], check=True, capture_output=True, timeout=300)
+    subprocess.run([*COMMAND, "2", "--out", whole], check=True, capture_output=True, timeout=300)
     complete = set(state_of(whole))
     finished = {}
     for _ in range(10):
         process = subprocess.Popen(
-            [*COMMAND, "--out", torn],
+            [*COMMAND, "1", "--out", torn],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
@@ -325,7 +325,7 @@ def test_killed_at_ten_moments_it_goes_on_and_ends_with_the_same_table(tmp_path)
         assert {name: now.get(name) for name in finished} == finished
         finished = now
     assert 0 < len(finished) < len(complete)
-    subprocess.run([*COMMAND, "--out", torn], check=True, capture_output=True, timeout=300)
+    subprocess.run([*COMMAND, "1", "--out", torn], check=True, capture_output=True, timeout=300)
     now = state_of(torn)
     assert {name: now.get(name) for name in finished} == finished
     assert set(now) == complete

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from iopea.errors import InputError
-from iopea.experiments.formats import to_csv, to_latex, to_markdown
+from iopea.experiments.formats import to_csv, to_markdown
+from iopea.experiments.latex import to_latex
 from iopea.experiments.report import to_html
 from iopea.experiments.tables import Report, Table
 from iopea.storage import writing
@@ -39,10 +40,10 @@ def write_document(report: Report, path: str | Path) -> None:
         raise InputError(f"Cannot write a document to {target}: its name must end in .md.")
     lines = [f"# {report.title}", "", *(f"{paragraph}\n" for paragraph in report.lead)]
     for part in report.parts:
-        lines += [f"## {part.title}", ""]
         if isinstance(part, Table):
-            lines += [to_markdown(part), ""]
+            lines.append(to_markdown(part))
             continue
+        lines += [f"## {part.title}", ""]
         picture = Path(target.stem) / f"{part.name}.png"
         _write(target.parent / picture, part.png)
         lines += [f"![{part.title}]({picture.as_posix()})", "", part.caption, ""]

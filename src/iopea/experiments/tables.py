@@ -62,17 +62,6 @@ class Cell:
         gap = "" if self.gap is None else f" ({percent(self.gap)})"
         return f"{self.sign}{_with_error(self.mean, self.half, places)}{gap}"
 
-    @property
-    def beside(self) -> str:
-        """The printed value and how this one stands to it, as people read it.
-
-        >>> Cell(2.58, 0.01, 20, printed=2.6, verdict="reproduced").beside
-        'printed 2.6: reproduced'
-        """
-        if self.printed is None:
-            return ""
-        return f"printed {self.printed:g}" + (f": {self.verdict}" if self.verdict else "")
-
 
 def _with_error(value: float, half: float, places: int) -> str:
     value = round(value, places) + 0.0  # no minus before a zero
@@ -119,21 +108,6 @@ class Table:
     columns: tuple[str, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = ()
-
-    @property
-    def sections(self) -> tuple[str, ...]:
-        """The sections in their order."""
-        return tuple(dict.fromkeys(line.section for line in self.lines))
-
-    def differences(self) -> dict[str, list[str]]:
-        """Why entries differ from the printed ones: sentences, and which entries each is about."""
-        found: dict[str, list[str]] = {}
-        for line in self.lines:
-            for column, cell in zip(self.columns, line.cells, strict=True):
-                if cell.reason:
-                    place = ", ".join(filter(None, (line.name, line.section.lower(), column)))
-                    found.setdefault(cell.reason, []).append(place)
-        return found
 
 
 @dataclass(frozen=True)
