@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from iopea import cli
-from iopea.contract.tools import as_toml, tables_of
+from iopea.contract.tools import as_toml
 from iopea.demand import Demand
-from iopea.files import default_problem, parse_problem, read_problem
+from iopea.files import default_problem, parse_problem, read_problem, tables_of
 from iopea.learners import LEARNERS
 from iopea.problems import PROBLEMS
 
@@ -259,7 +259,7 @@ def test_an_interrupted_run_ends_cleanly(tmp_path):
         process.communicate()
     assert process.returncode == 130
     assert out == ""
-    assert err == "Interrupted: no result was written.\n"
+    assert err == "Interrupted: no report was written.\n"
     assert not picture.exists()
 
 

@@ -8,9 +8,10 @@ from iopea.problems import PROBLEMS
 from iopea.problems.control import PolicyController
 from iopea.problems.dual_sourcing import DualSourcing
 from iopea.problems.queue import QueueRates, ServiceRateQueue
-from iopea.run import best_in_class, evaluate_controller
+from iopea.problems.stepped import SteppedSimulator
+from iopea.run import BestInClass, best_in_class, evaluate_controller
 from iopea.testing import assert_same_state
-from iopea.types import Play
+from iopea.types import Play, Randomised
 
 KINDS = ("lost-sales", "dual-sourcing", "queue")
 POLICIES = {"lost-sales": (5.5,), "dual-sourcing": (1.7, 2.6), "queue": (0.0, 3.0, 2.0)}
@@ -100,3 +101,62 @@ def test_a_problem_without_actions_says_so():
     controller = PolicyController(None, (1.0,))
     with pytest.raises(InputError, match="newsvendor problem has no states and actions"):
         problem.simulator(truth).carry_out(Play(controller, 3, 1), 3)
+
+
+@pytest.mark.parametrize(("problem", "truth", "policy"), list(cases()))
+def test_copies_without_records_cost_what_each_costs_on_the_same_chance(problem, truth, policy):
+    controller = PolicyController(problem.control, policy)
+    rounds, settling, copies = 50, 20, 3
+    cost = problem.simulator(truth, seed=6).average_cost(controller.act, rounds, settling, copies)
+    noise = problem.simulator(truth, seed=6)._noise(96 * copies).reshape(96, copies, -1)
+    total = time = 0.0
+    for copy in range(copies):
+        system = problem.simulator(truth, seed=6)
+        system._noise = lambda steps, own=noise[:, copy]: own[:steps]
+        path = system.drive(controller, rounds + settling)
+        lengths = problem.control.lengths(path.trajectory.columns)
+        total += path.costs[settling:].sum()
+        time += lengths[settling:].sum()
+    assert cost == pytest.approx(total / time, rel=1e-12)
+
+
+def test_base_surge_policies_are_compared_on_the_path_of_policies():
+    problem, truth = DualSourcing.example()
+    system = problem.simulator(truth)
+    best = best_in_class(system, steps=400_000)
+    surge = problem.base_surge.policy(0.3, 2.0)
+    on_path = system.costs_on_path([surge], 400_000, 64, 0)
+    assert best.relative_gaps(system, [surge])[0] == best.share(on_path[surge] - best.cost)
+    copies = evaluate_controller(system, surge, rounds=500)
+    assert on_path[surge] == pytest.approx(copies, rel=0.02)  # about 6 standard errors
+    assert system.costs_on_path([PolicyController(problem.control, best.policy)], 64, 64, 0) == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_random_policies_cost_on_copies_what_they_cost_one_by_one(kind):
+    problem, truth = PROBLEMS[kind].example()
+    best = BestInClass(POLICIES[kind], 1.0, 0.0, 1, 0)  # gaps are then costs, less 1
+    cost = 1 + best.relative_gaps(problem.simulator(truth), [Randomised()])[0]
+    system, steps = problem.simulator(truth, seed=9), 20_000
+    draws = problem.policy_class.sample(np.random.default_rng(2), steps).tolist()
+    costs = np.array([system.play(tuple(draw), 1).costs[0] for draw in draws])
+    means = costs.reshape(50, -1).mean(axis=1)
+    assert cost == pytest.approx(means.mean(), abs=5 * means.std(ddof=1) / np.sqrt(50))
+
+
+def test_the_best_policy_is_run_on_copies_once(monkeypatch):
+    problem, truth = PROBLEMS["lost-sales"].example()
+    system, runs = problem.simulator(truth), []
+    best = BestInClass((5.5,), 5.0, 0.0, steps=2_000_000, seed=41)
+
+    def counted(fleet, act, rounds, settling, copies):
+        runs.append((rounds, settling))
+        return 7.0 + len(runs)
+
+    monkeypatch.setattr(SteppedSimulator, "average_cost", counted)
+    levels = [PolicyController(problem.control, (level,)) for level in (4.0, 5.0)]
+    gaps = best.relative_gaps(system, levels)
+    np.testing.assert_allclose(gaps, [-0.2, 0.2])
+    assert runs == [(500, 500)] * 3
+    assert best.relative_gaps(system, levels[:1])[0] == pytest.approx(0.4)
+    assert len(runs) == 4

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from iopea.demand import Exponential, Poisson, Uniform
+from iopea.kernels import product_limit as kernels
 from iopea.problems.dual_estimators import ProductLimitEstimator
 from iopea.problems.dual_sourcing import DualSourcing
 from iopea.problems.product_limit import ProductLimit
@@ -221,3 +222,37 @@ def test_without_censoring_demand_is_what_was_sold():
     estimator = ProductLimitEstimator(problem, np.array([[1.0, 2.0]]), 1, "float64")
     stock, sales = np.full(50, 9.0), np.linspace(0.0, 8.0, 50)
     np.testing.assert_array_equal(estimator._demand(stock, sales), sales)
+
+
+@given(
+    st.lists(st.tuples(st.one_of(few_values, any_values), st.booleans()), min_size=2, max_size=40),
+    st.data(),
+)
+@settings(deadline=None, max_examples=200)
+def test_a_law_without_some_periods_is_that_of_the_others(records, data):
+    """All periods are filled in by it, those that were left out too."""
+    sales, sold_out = np.array([x for x, _ in records]), np.array([out for _, out in records])
+    first = data.draw(st.integers(0, len(records) - 1))
+    last = data.draw(st.integers(first, len(records) - (first == 0)))
+    others = np.ones(len(records), dtype=bool)
+    others[first:last] = False
+    shares = np.random.default_rng(len(records)).random(len(records))
+    expected = sales.copy()
+    law = ProductLimit(sales[others], sold_out[others])
+    expected[sold_out] = law.at_least(sales[sold_out], shares[sold_out])
+    demand = ProductLimit(sales, sold_out).demand(shares, without=slice(first, last))
+    np.testing.assert_array_equal(demand, expected)
+
+
+def test_draws_find_their_place_in_any_law():
+    """Shares at and around the edges of values; laws with a heavy value or a thin tail."""
+    rng = np.random.default_rng(0)
+    for weights in (rng.random(500) ** 8, np.r_[1e6, rng.random(99)], np.r_[rng.random(99), 1e6]):
+        below = np.concatenate([[0.0], np.cumsum(weights / weights.sum())])
+        below[-1] = 1.0
+        values = np.arange(weights.size, dtype=np.float64)
+        edges = below[:-1]
+        shares = np.concatenate([edges, np.nextafter(edges, 1.0), rng.random(2000)])
+        drawn = kernels.draw(below, 0.0, values, np.zeros(shares.size, dtype=np.intp), shares)
+        expected = np.searchsorted(below[1:], shares, side="right")
+        np.testing.assert_array_equal(drawn, np.minimum(expected, weights.size - 1))

@@ -14,6 +14,7 @@ from iopea.errors import InputError
 from iopea.files import read_problem
 from iopea.kernels.planning import free_steps, plan
 from iopea.kernels.queue import ARRIVAL, MISS, NOTHING, SERVICE
+from iopea.kernels.simplex import nearest_entries, nearest_ranks
 from iopea.learners.feedback_graph import FeedbackGraph
 from iopea.learners.ucrl2 import UCRL2
 from iopea.problems import PROBLEMS
@@ -26,7 +27,7 @@ from iopea.problems.tabular_shop import Simplex
 from iopea.run import best_in_class, run
 from iopea.storage import load_state, save_state
 from iopea.testing import assert_same_state
-from iopea.types import Trajectory
+from iopea.types import Controller, Trajectory
 
 PAPER = Path(__file__).parents[1] / "examples" / "paper"
 LEARNERS = (UCRL2, FeedbackGraph)
@@ -170,6 +171,31 @@ def test_points_of_a_simplex_are_numbered_in_order(dimension, total):
     assert_array_equal(simplex.ranks(points), np.arange(simplex.count))
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_the_nearest_point_of_a_simplex_is_found(seed):
+    """Round, halves up; cut what is too much, the last first; find the point in the list."""
+    rng = np.random.default_rng(400 + seed)
+    simplex = Simplex(int(rng.integers(1, 5)), int(rng.integers(0, 7)))
+    radius = float(rng.choice([0.25, 1.0, 1.7]))
+    amounts = radius * np.round(rng.uniform(0, 6, (60, simplex.dimension)), rng.integers(0, 3))
+    amounts[rng.random(amounts.shape) < 0.3] += radius / 2 * (1 - 1e-9)
+    amounts[0], amounts[1] = 1e300, -1e-17
+    places = {tuple(point): number for number, point in enumerate(simplex.points().tolist())}
+    expected = []
+    for row in amounts:
+        point, room = [], simplex.total
+        for amount in row:
+            point.append(min(int(np.floor(amount / radius + 0.5 + 1e-6)), room))
+            room -= point[-1]
+        expected.append(places[tuple(point)])
+    sizes = simplex.sizes()
+    assert_array_equal(nearest_ranks(amounts, radius, sizes), expected)
+    table = rng.random((simplex.count, 2))
+    assert_array_equal(nearest_entries(amounts, radius, sizes, table), table[expected])
+    with pytest.raises(InputError, match="coordinates"):
+        nearest_entries(amounts[:, 1:], radius, sizes, table)
+
+
 def shops(high=7):
     levels = {"low": 0, "high": high}
     costs = {"holding_cost": 1, "lost_sales_cost": 10}
@@ -213,6 +239,36 @@ def test_a_shop_on_the_grid_is_its_table(shop):
     assert_allclose(counts, expected, atol=1e-9)
     assert_array_equal(np.bincount(told.seen, minlength=table.kinds), expected.sum(axis=1))
     assert_array_equal(table.kind_of[pairs], stock)
+
+
+class Slowly(Controller):
+    """Acts like another controller, one step at a time."""
+
+    def __init__(self, controller):
+        self._controller = controller
+
+    def act(self, states):
+        return self._controller.act(states)
+
+    def table(self):
+        return {}
+
+    def __str__(self):
+        return "slowly"
+
+
+@pytest.mark.parametrize("shop", list(shops()), ids=repr)
+def test_a_table_acts_as_it_does_step_by_step(shop):
+    rng = np.random.default_rng(11)
+    table = shop.tabular(0.5)
+    playing = table.playing(rng.integers(table.first[:-1], table.first[1:]))
+    fast, slow = (shop.simulator(Exponential(mean=1.5), seed=12) for _ in range(2))
+    for steps in (1, 300, 7):
+        one, other = fast.drive(playing, steps), slow.drive(Slowly(playing), steps)
+        assert_array_equal(one.costs, other.costs)
+        for name, column in other.trajectory.columns.items():
+            assert_array_equal(one.trajectory[name], column)
+        assert_same_state(fast.state_dict(), slow.state_dict())
 
 
 def test_between_points_of_the_grid_the_mean_is_right():

@@ -57,9 +57,7 @@ app = typer.Typer(
 
 #: Exit status of what was interrupted, as shells have it, and what is said of it.
 _INTERRUPTED = 130
-_INTERRUPTION = (
-    "Interrupted: no report was written. Finished tasks of reproduce and compare are kept."
-)
+_INTERRUPTION = "Interrupted: no report was written."
 #: Steps of the runs that compile everything, and points of the nets per parameter.
 _WARMUP_STEPS = 2000
 _WARMUP_POINTS = 32

@@ -24,6 +24,7 @@ from iopea.experiments.runner import Progress, Watch, run_tasks
 from iopea.experiments.scenarios import METHODS, PROFILES, scenarios
 from iopea.experiments.store import Store
 from iopea.experiments.tables import Report, Table
+from iopea.experiments.tasks import Task
 from iopea.files import problem_from, read_problem
 from iopea.learners import learner_named
 from iopea.learners.iopea import IOPEA
@@ -91,10 +92,7 @@ def reproduce(
     store = Store(out, about, warn=lambda sentence: console.print(sentence, highlight=False))
     if not stored:
         _try_out(choice)
-        with _watching(console) as watch:
-            run_tasks(
-                tasks_for(choice, targets), store, workers=workers, cluster=cluster, watch=watch
-            )
+        _run(tasks_for(choice, targets), store, workers, cluster, console)
     report = report_for(choice, targets, store)
     _show(report)
     if only or rows:
@@ -191,11 +189,24 @@ def compare(
     console = Console(stderr=True)
     about = {"command": "compare"}
     store = Store(out, about, warn=lambda sentence: console.print(sentence, highlight=False))
-    with _watching(console) as watch:
-        run_tasks(comparison.tasks(), store, workers=workers, cluster=cluster, watch=watch)
+    _run(comparison.tasks(), store, workers, cluster, console)
     report = comparison.report(store)
     _show(report)
     typer.echo(f"Written to {write_report(report, out)}.")
+
+
+def _run(
+    tasks: list[Task], store: Store, workers: int, cluster: str | None, console: Console
+) -> None:
+    try:
+        with _watching(console) as watch:
+            run_tasks(tasks, store, workers=workers, cluster=cluster, watch=watch)
+    except KeyboardInterrupt:
+        kept = (
+            f"{len(store)} finished tasks are kept in {store.directory}: the same command goes on."
+        )
+        console.print(kept, highlight=False, soft_wrap=True)
+        raise
 
 
 def _command(

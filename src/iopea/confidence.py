@@ -31,7 +31,7 @@ from scipy.special import fdtri, stdtr
 from iopea.errors import InputError, unknown
 from iopea.geometry import curvatures, exceedance, mesh
 from iopea.kernels.differences import Differences
-from iopea.types import Array, Estimates, Mask, Stop
+from iopea.types import Array, Estimates, Indices, Mask, Stop
 
 #: Critical values above this are infinite for every purpose.
 _LARGEST = 1e100
@@ -370,7 +370,8 @@ def _studentise(estimates: Estimates, reference: int) -> tuple[Array, Array, Arr
     np.divide(-third, norm**3, out=lean, where=moved)
     share = _largest_share(estimates)
     lean -= math.sqrt(6) * share  # the standard error of a skewness, sqrt(6/n), over sqrt(n)
-    angles = differences.angles(norm, np.flatnonzero(moved))
+    columns = np.flatnonzero(moved)
+    angles = differences.angles(norm, np.column_stack([columns[:-1], columns[1:]]))
     correction = math.sqrt(max(1 - share, _ROUNDING))
     return norm / correction, np.maximum(lean, 0.0), angles
 
@@ -388,13 +389,30 @@ def _critical(
     differences = Differences(estimates, reference)
     norm = np.sqrt(differences.moments()[0])
     columns = np.flatnonzero(_moved(norm, differences.largest))
-    critical = _critical_value(differences.angles(norm, columns), freedom, level)
-    if policies.shape[1] == 2 and columns.size > 1:
-        edges, triangles = mesh(policies[columns])
-        lengths = differences.edge_angles(norm, columns[edges])
-        sizes = curvatures(columns.size, lengths, triangles)
+    flat = policies.shape[1] == 2 and columns.size > 1
+    edges, triangles = mesh(policies[columns] if flat else np.empty((0, 2)))
+    pairs, number = _with_neighbours(edges, columns.size)
+    lengths = differences.angles(norm, columns[pairs])
+    critical = _critical_value(lengths[number], freedom, level)
+    if flat:
+        sizes = curvatures(columns.size, lengths[: len(edges)], triangles)
         critical = min(critical, _solve(lambda c: exceedance(c, freedom, sizes), freedom, level))
     return critical
+
+
+def _with_neighbours(edges: Indices, points: int) -> tuple[Indices, Indices]:
+    """Edges, then all pairs of a point and the next that are none; and where each pair is.
+
+    >>> pairs, number = _with_neighbours(np.array([[0, 1], [0, 2]]), 4)
+    >>> pairs.tolist(), number.tolist()
+    ([[0, 1], [0, 2], [1, 2], [2, 3]], [0, 2, 3])
+    """
+    number = np.full(max(points - 1, 0), -1, dtype=np.intp)
+    joined = np.flatnonzero(edges[:, 1] - edges[:, 0] == 1)
+    number[edges[joined, 0]] = joined
+    others = np.flatnonzero(number < 0)
+    number[others] = len(edges) + np.arange(others.size)
+    return np.vstack([edges, np.column_stack([others, others + 1])]), number
 
 
 def _critical_value(angles: Array, freedom: float, level: float) -> float:

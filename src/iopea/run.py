@@ -18,6 +18,7 @@ from iopea.model import check_count
 from iopea.policies import PolicyClass
 from iopea.problems.base import Simulator, as_policies
 from iopea.problems.control import Control, PolicyController
+from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
 from iopea.types import Array, Controller, Policy, Randomised, Recommendation, RunResult
 
@@ -32,10 +33,11 @@ MOST_STEPS = 10**9
 #: Steps and batches of the path on which policies are compared.
 EVALUATION_STEPS = 8_000_000
 EVALUATION_BATCHES = 64
-#: Copies, and steps of each, by which a controller is evaluated, and the share before them.
-CONTROLLER_COPIES, CONTROLLER_ROUNDS, SETTLING_SHARE = 512, 8000, 8
-_ROUNDS_AT_A_TIME = 500
-#: Steps by which random policies are evaluated.
+#: Copies by which a controller is evaluated, and steps of each beside a path of that length.
+CONTROLLER_COPIES, CONTROLLER_ROUNDS = 2048, 2000
+#: The fewest such steps beside a shorter path, and the most before them that don't count.
+SETTLING_ROUNDS = 500
+#: Steps by which random policies are evaluated on one system.
 RANDOM_STEPS = 200_000
 #: Steps of the first, coarse search for the best policy.
 _SEARCH_STEPS = 400_000
@@ -50,12 +52,20 @@ _MOST_SEARCHED = 2
 #: The best policies that were found for oracles, by their system.
 _FOUND: dict[str, Policy] = {}
 _FINDING = threading.Lock()
+#: What best policies cost on copies, by system, policy, rounds and seed.
+_LEVELS: dict[tuple[str, Policy, int, int], float] = {}
 
 
 def run(
-    learner: Learner, simulator: Simulator, steps: int, watch: Watcher | None = None
+    learner: Learner,
+    simulator: Simulator,
+    steps: int,
+    watch: Watcher | None = None,
+    best: Policy | None = None,
 ) -> RunResult:
     """Let a learner play for exactly so many steps.
+
+    Oracles are told the ``best`` policy of the class; it is searched for if not given.
 
     Two runs in a row with the same learner and simulator do the same, bit for
     bit, as one run of both lengths together.
@@ -74,7 +84,7 @@ def run(
     if steps > MOST_STEPS:
         raise InputError(f"The horizon must be at most {MOST_STEPS} steps, not {steps}.")
     if learner.oracle:
-        learner.see(_Sight(simulator))
+        learner.see(_Sight(simulator, best))
     costs = np.empty(steps)
     done, elapsed = 0, 0.0
     while done < steps:
@@ -155,8 +165,8 @@ class BestInClass:
     def relative_gaps(self, simulator: Simulator, choices: Sequence[Recommendation]) -> Array:
         """How much dearer than the best policy things are, as a share of g*.
 
-        Policies are compared on the very same path; controllers on many copies of the system,
-        beside the best policy on the same copies.
+        Policies are compared on the very same path, and so are controllers that run compiled;
+        others on many copies of the system, beside the best policy on the same copies.
         """
         control = simulator.problem.control
         if control is not None:
@@ -167,17 +177,30 @@ class BestInClass:
         if policies:
             costs = evaluate(simulator, np.array(policies), self.steps, self.seed).cost
             gaps.update(zip(policies, costs - self.cost, strict=True))
-        for choice in different:
-            if isinstance(choice, Randomised):
-                gaps[choice] = _random_cost(simulator, self.seed) - self.cost
-            elif isinstance(choice, Controller) and control is not None:
-                gaps[choice] = evaluate_controller(simulator, choice, CONTROLLER_ROUNDS, self.seed)
+        if Randomised() in different:
+            gaps[Randomised()] = _random_cost(simulator, self.seed) - self.cost
         controllers = [choice for choice in different if isinstance(choice, Controller)]
-        if controllers and control is not None:
-            best = PolicyController(control, self.policy)
-            level = evaluate_controller(simulator, best, CONTROLLER_ROUNDS, self.seed)
-            gaps.update({choice: gaps[choice] - level for choice in controllers})
+        if isinstance(simulator, SteppedSimulator):
+            on_path = simulator.costs_on_path(
+                controllers, self.steps, EVALUATION_BATCHES, self.seed
+            )
+            gaps.update({choice: cost - self.cost for choice, cost in on_path.items()})
+        for choice in controllers:
+            if choice not in gaps:
+                gaps[choice] = self._gap_on_copies(simulator, choice)
         return np.array([self.share(gaps[choice]) for choice in choices])
+
+    def _gap_on_copies(self, simulator: Simulator, controller: Controller) -> float:
+        """How much dearer a controller is than the best policy, which is run once per process."""
+        least = min(SETTLING_ROUNDS, CONTROLLER_ROUNDS)
+        rounds = max(CONTROLLER_ROUNDS * self.steps // EVALUATION_STEPS, least)
+        cost = evaluate_controller(simulator, controller, rounds, self.seed)
+        key = (_system(simulator), self.policy, rounds, self.seed)
+        control = simulator.problem.control
+        if key not in _LEVELS and control is not None:
+            best = PolicyController(control, self.policy)
+            _LEVELS[key] = evaluate_controller(simulator, best, rounds, self.seed)
+        return cost - _LEVELS[key]
 
     def share(self, cost: float) -> float:
         """A cost as a share of g*, or of its size where g* is negative; NaN where it is 0."""
@@ -195,34 +218,39 @@ def evaluate_controller(
 ) -> float:
     """Average cost of a controller over many copies of the system side by side.
 
-    The first part of each copy's time is left out, in which it comes from its initial state to
-    where it usually is.
+    The first steps of each copy don't count: in these it comes from its initial state to where it
+    usually is.
     """
     rounds = check_count("rounds", rounds, least=2)
-    fleet = simulator.problem.simulator(simulator.truth, _evaluation_seed(seed))
-    _in_parts(fleet, controller, rounds // SETTLING_SHARE)
-    cost, time = _in_parts(fleet, controller, rounds)
-    return cost / time
+    return _on_copies(simulator, controller.act, rounds, seed)
 
 
-def _in_parts(fleet: Simulator, controller: Controller, rounds: int) -> tuple[float, float]:
-    """Costs and time of all copies over so many rounds, of which not all are held in memory."""
-    cost = time = 0.0
-    for first in range(0, rounds, _ROUNDS_AT_A_TIME):
-        steps = min(_ROUNDS_AT_A_TIME, rounds - first) * CONTROLLER_COPIES
-        rollout = fleet.drive(controller, steps, CONTROLLER_COPIES)
-        cost += float(rollout.costs.sum())
-        time += steps if rollout.elapsed is None else rollout.elapsed
-    return cost, time
+def _on_copies(
+    simulator: Simulator, act: Callable[[Array], Array], rounds: int, seed: int
+) -> float:
+    """Average cost of acting like this on many copies side by side."""
+    problem = simulator.problem
+    fleet = problem.simulator(simulator.truth, _evaluation_seed(seed))
+    if not isinstance(fleet, SteppedSimulator):
+        raise InputError(f"A {problem.kind} problem has no states and actions.")
+    return fleet.average_cost(act, rounds, min(rounds, SETTLING_ROUNDS), CONTROLLER_COPIES)
 
 
 def _random_cost(simulator: Simulator, seed: int) -> float:
     """Average cost of a new policy in each step."""
     problem = simulator.problem
-    fresh = problem.simulator(simulator.truth, _evaluation_seed(seed))
+    control, policies = problem.control, problem.policy_class
     chance = np.random.Generator(np.random.PCG64(seed_for("random policies", seed)))
+    if control is not None:
+        return _on_copies(
+            simulator,
+            lambda states: control.actions_of(policies.sample(chance, len(states)), states),
+            SETTLING_ROUNDS,
+            seed,
+        )
+    fresh = problem.simulator(simulator.truth, _evaluation_seed(seed))
     total, elapsed = 0.0, 0.0
-    for policy in problem.policy_class.sample(chance, RANDOM_STEPS).tolist():
+    for policy in policies.sample(chance, RANDOM_STEPS).tolist():
         rollout = fresh.play(tuple(policy), 1)
         total += float(rollout.costs[0])
         elapsed += 1.0 if rollout.elapsed is None else rollout.elapsed
@@ -273,22 +301,30 @@ def _promising(policies: PolicyClass, costs: Callable[[Array], Array]) -> Array:
         nearest = points[np.argsort(costs(points), kind="stable")[:_PROMISING]]
         radius = policies.extent / per_axis or 1.0
         fine = policies.net(radius)
-        near = np.zeros(len(fine), dtype=np.bool_)
-        for point in nearest:
-            near |= np.abs(fine - point).max(axis=1) <= reach
-        points, reach = fine[near], radius
+        points, reach = _near(fine, nearest, reach), radius
     return points
+
+
+def _near(points: Array, centres: Array, reach: float) -> Array:
+    """The points no parameter of which is further than the reach from one of the centres."""
+    for axis, middle in enumerate(centres.T):  # most are far from all of them
+        values = points[:, axis]
+        points = points[(values >= middle.min() - 2 * reach) & (values <= middle.max() + 2 * reach)]
+    near = np.zeros(len(points), dtype=np.bool_)
+    for centre in centres:
+        near |= np.abs(points - centre).max(axis=1) <= reach
+    return points[near]
 
 
 class _Sight:
     """What oracles are told."""
 
-    def __init__(self, simulator: Simulator) -> None:
-        self._simulator = simulator
+    def __init__(self, simulator: Simulator, best: Policy | None) -> None:
+        self._simulator, self._best = simulator, best
 
     def best_policy(self) -> Policy:
         """The best policy of the class."""
-        return _known_best(self._simulator)
+        return _known_best(self._simulator) if self._best is None else self._best
 
     def best_in_hindsight(self, steps: int) -> Policy:
         """The best policy on the chance of the first steps of this run."""
@@ -306,9 +342,14 @@ class _Sight:
         return tuple(map(float, points[costs(points).argmin()]))
 
 
+def _system(simulator: Simulator) -> str:
+    """What tells a system from others."""
+    return json.dumps([simulator.problem.describe(), simulator.truth.table()], default=str)
+
+
 def _known_best(simulator: Simulator) -> Policy:
     """The best policy of the class, found once for each system."""
-    system = json.dumps([simulator.problem.describe(), simulator.truth.table()], default=str)
+    system = _system(simulator)
     with _FINDING:
         if system not in _FOUND:
             _FOUND[system] = best_in_class(simulator).policy

@@ -29,28 +29,13 @@ def _moments(sums, sizes, mean, scale, base, second, third):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _chords(sums, sizes, mean, scale, base, norm, columns, chord):  # type: ignore[no-untyped-def]
-    own = sizes.shape[1] > 1
-    for b in range(sums.shape[0]):
-        before = 0.0
-        for i in range(columns.shape[0]):
-            j = columns[i]
-            size = sizes[b, j if own else 0]
-            each = _contribution(sums[b, j], size, mean[j], scale[j]) - base[b]
-            unit = each / norm[j]
-            if i > 0:
-                chord[i - 1] += (unit - before) ** 2
-            before = unit
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _edge_chords(sums, sizes, mean, scale, base, norm, edges, unit, chord):  # type: ignore[no-untyped-def]
+def _chords(sums, sizes, mean, scale, base, norm, edges, unit, chord):  # type: ignore[no-untyped-def]
     own = sizes.shape[1] > 1
     for b in range(sums.shape[0]):
         for j in range(sums.shape[1]):
             size = sizes[b, j if own else 0]
             each = _contribution(sums[b, j], size, mean[j], scale[j]) - base[b]
-            unit[j] = each / norm[j] if norm[j] > 0 else 0.0
+            unit[j] = each / norm[j]
         for i in range(edges.shape[0]):
             chord[i] += (unit[edges[i, 0]] - unit[edges[i, 1]]) ** 2
 
@@ -76,16 +61,10 @@ class Differences:
         _moments(*self._data, self._base, second, third)
         return second, third
 
-    def angles(self, norm: Array, columns: Indices) -> Array:
-        """Angles between the directions of neighbouring columns, of these columns alone."""
-        chord = np.zeros(max(columns.size - 1, 0))
-        _chords(*self._data, self._base, norm, columns, chord)
-        return np.asarray(2 * np.arcsin(np.minimum(np.sqrt(chord) / 2, 1.0)))
-
-    def edge_angles(self, norm: Array, edges: Indices) -> Array:
+    def angles(self, norm: Array, edges: Indices) -> Array:
         """Angles between the directions of the two columns of each edge, an array (m, 2)."""
         chord = np.zeros(len(edges))
-        _edge_chords(*self._data, self._base, norm, edges, np.empty(norm.size), chord)
+        _chords(*self._data, self._base, norm, edges, np.empty(norm.size), chord)
         return np.asarray(2 * np.arcsin(np.minimum(np.sqrt(chord) / 2, 1.0)))
 
     @property

@@ -40,70 +40,81 @@ _STATE = 2
 
 
 def _periods(slots: int, ahead: int, pair: bool) -> Any:
-    """Compile one or two periods, for rings of no, one or more slots and entries.
+    """Compile all periods of a batch, by one or by two, for rings of no, one or more slots.
 
     In registers, two periods take little longer than one; a ring of one slot is handed on from the
     first to the second. With L_e = 0 the stock is y itself, with L_e = 1 all that was left of the
     expedited position.
     """
+    by = 2 if pair else 1
 
-    def kernel(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer):  # type: ignore[no-untyped-def]
+    def kernel(work, width, demand, start, stop, clock, rings, entries, costs):  # type: ignore[no-untyped-def]
+        holding, on_sales, dearer = costs
         on_y = holding + dearer
-        for j in range(width):
-            level, v0, x0 = work[_LEVEL, j], work[_V, j], work[_X, j]
-            y0 = raised(x0, level)
-            stock0 = y0
-            if ahead == 1:
-                stock0 = work[_REST, j]
-            elif ahead > 1:
-                stock0 = work[_LEFT, j] + work[e0, j]
-            sales0 = sold(stock0, d0)
-            v1 = v0 if slots == 0 else y0 + work[s0, j]
-            x1 = v1 - sales0
-            if ahead > 1:
-                work[e0, j] = y0 - work[_REST, j]
-            if not pair:
-                if slots > 0:
-                    work[s0, j] = v0 - y0
-                if ahead > 0:
-                    work[_REST, j] = y0 - sales0
-                if ahead > 1:
-                    work[_LEFT, j] = stock0 - sales0
-                work[_V, j] = v1
-                work[_X, j] = x1
-                if ahead == 0:
-                    work[_COST, j] += on_y * y0 - dearer * x0 - on_sales * sales0
-                else:
-                    work[_COST, j] += holding * stock0 + dearer * (y0 - x0) - on_sales * sales0
-            else:
-                y1 = raised(x1, level)
-                stock1 = y1
+        for t in range(start, stop - by + 1, by):
+            d0, d1 = demand[t], demand[t + by - 1]
+            s0 = s1 = _RINGS
+            e0 = e1 = _RINGS + rings
+            if slots > 0:
+                s0, s1 = s0 + (clock + t) % rings, s1 + (clock + t + 1) % rings
+            if ahead > 0:
+                e0, e1 = e0 + (clock + t) % entries, e1 + (clock + t + 1) % entries
+            for j in range(width):
+                level, v0, x0 = work[_LEVEL, j], work[_V, j], work[_X, j]
+                y0 = raised(x0, level)
+                stock0 = y0
                 if ahead == 1:
-                    stock1 = y0 - sales0
+                    stock0 = work[_REST, j]
                 elif ahead > 1:
-                    stock1 = stock0 - sales0 + work[e1, j]
-                    work[e1, j] = y1 - (y0 - sales0)
-                sales1 = sold(stock1, d1)
-                v2 = v1
-                if slots == 1:
-                    v2 = y1 + (v0 - y0)
-                    work[s0, j] = v1 - y1
-                elif slots > 1:
-                    v2 = y1 + work[s1, j]
-                    work[s0, j] = v0 - y0
-                    work[s1, j] = v1 - y1
-                if ahead > 0:
-                    work[_REST, j] = y1 - sales1
+                    stock0 = work[_LEFT, j] + work[e0, j]
+                sales0 = sold(stock0, d0)
+                v1 = v0 if slots == 0 else y0 + work[s0, j]
+                x1 = v1 - sales0
                 if ahead > 1:
-                    work[_LEFT, j] = stock1 - sales1
-                work[_V, j] = v2
-                work[_X, j] = v2 - sales1
-                sold_in_both = on_sales * (sales0 + sales1)
-                if ahead == 0:
-                    work[_COST, j] += on_y * (y0 + y1) - dearer * (x0 + x1) - sold_in_both
+                    work[e0, j] = y0 - work[_REST, j]
+                if not pair:
+                    if slots > 0:
+                        work[s0, j] = v0 - y0
+                    if ahead > 0:
+                        work[_REST, j] = y0 - sales0
+                    if ahead > 1:
+                        work[_LEFT, j] = stock0 - sales0
+                    work[_V, j] = v1
+                    work[_X, j] = x1
+                    if ahead == 0:
+                        work[_COST, j] += on_y * y0 - dearer * x0 - on_sales * sales0
+                    else:
+                        work[_COST, j] += holding * stock0 + dearer * (y0 - x0) - on_sales * sales0
                 else:
-                    held = holding * (stock0 + stock1)
-                    work[_COST, j] += held + dearer * ((y0 - x0) + (y1 - x1)) - sold_in_both
+                    y1 = raised(x1, level)
+                    stock1 = y1
+                    if ahead == 1:
+                        stock1 = y0 - sales0
+                    elif ahead > 1:
+                        stock1 = stock0 - sales0 + work[e1, j]
+                        work[e1, j] = y1 - (y0 - sales0)
+                    sales1 = sold(stock1, d1)
+                    v2 = v1
+                    if slots == 1:
+                        v2 = y1 + (v0 - y0)
+                        work[s0, j] = v1 - y1
+                    elif slots > 1:
+                        v2 = y1 + work[s1, j]
+                        work[s0, j] = v0 - y0
+                        work[s1, j] = v1 - y1
+                    if ahead > 0:
+                        work[_REST, j] = y1 - sales1
+                    if ahead > 1:
+                        work[_LEFT, j] = stock1 - sales1
+                    work[_V, j] = v2
+                    work[_X, j] = v2 - sales1
+                    sold_in_both = on_sales * (sales0 + sales1)
+                    if ahead == 0:
+                        work[_COST, j] += on_y * (y0 + y1) - dearer * (x0 + x1) - sold_in_both
+                    else:
+                        held = holding * (stock0 + stock1)
+                        work[_COST, j] += held + dearer * ((y0 - x0) + (y1 - x1)) - sold_in_both
+        return stop - (stop - start) % by
 
     # Compiled code is kept by name: processes that compile at the same time must not mix them up.
     kernel.__name__ = kernel.__qualname__ = f"_{'two' if pair else 'one'}_{slots}_{ahead}"
@@ -126,40 +137,33 @@ _two_2_1 = _periods(2, 1, True)
 _two_2_2 = _periods(2, 2, True)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _advance(work, width, slots, ahead, now, d0, d1, pair, holding, on_sales, dearer):  # type: ignore[no-untyped-def]
-    """Choose among the kernels of one and two periods."""
-    s0 = _RINGS + (now % slots if slots > 0 else 0)
-    s1 = _RINGS + ((now + 1) % slots if slots > 0 else 0)
-    e0 = _RINGS + slots + (now % ahead if ahead > 0 else 0)
-    e1 = _RINGS + slots + ((now + 1) % ahead if ahead > 0 else 0)
-    if pair:
-        if ahead == 0:
-            _two_0_0(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
-        elif slots == 0 and ahead == 1:
-            _two_0_1(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
-        elif slots == 0:
-            _two_0_2(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
-        elif slots == 1 and ahead == 1:
-            _two_1_1(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
-        elif slots == 1:
-            _two_1_2(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
-        elif ahead == 1:
-            _two_2_1(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
-        else:
-            _two_2_2(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
-    elif slots == 0 and ahead == 0:
-        _one_0_0(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+@njit(cache=True, inline="always")
+def _advance(work, width, demand, start, stop, clock, slots, ahead, costs):  # type: ignore[no-untyped-def]
+    """All periods of a batch: by two as far as they go, the rest by one."""
+    t = start
+    if slots == 0 and ahead == 0:
+        t = _two_0_0(work, width, demand, t, stop, clock, slots, ahead, costs)
+        _one_0_0(work, width, demand, t, stop, clock, slots, ahead, costs)
+    elif ahead == 0:  # with a ring, one period at a time is faster
+        _one_1_0(work, width, demand, t, stop, clock, slots, ahead, costs)
     elif slots == 0 and ahead == 1:
-        _one_0_1(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+        t = _two_0_1(work, width, demand, t, stop, clock, slots, ahead, costs)
+        _one_0_1(work, width, demand, t, stop, clock, slots, ahead, costs)
     elif slots == 0:
-        _one_0_2(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
-    elif ahead == 0:
-        _one_1_0(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+        t = _two_0_2(work, width, demand, t, stop, clock, slots, ahead, costs)
+        _one_0_2(work, width, demand, t, stop, clock, slots, ahead, costs)
     elif ahead == 1:
-        _one_1_1(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+        if slots == 1:
+            t = _two_1_1(work, width, demand, t, stop, clock, slots, ahead, costs)
+        else:
+            t = _two_2_1(work, width, demand, t, stop, clock, slots, ahead, costs)
+        _one_1_1(work, width, demand, t, stop, clock, slots, ahead, costs)
     else:
-        _one_1_2(work, width, s0, s1, e0, e1, d0, d1, holding, on_sales, dearer)
+        if slots == 1:
+            t = _two_1_2(work, width, demand, t, stop, clock, slots, ahead, costs)
+        else:
+            t = _two_2_2(work, width, demand, t, stop, clock, slots, ahead, costs)
+        _one_1_2(work, width, demand, t, stop, clock, slots, ahead, costs)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -179,6 +183,7 @@ def _replay(  # type: ignore[no-untyped-def]
     number = state.dtype.type
     dearer = number(expedited - regular)
     on_sales = number(holding + price - regular)
+    costs = (holding, on_sales, dearer)
     rows = state.shape[0]
     work = np.empty((_STATE + rows, BLOCK + _PADDING), state.dtype)
     slots = gap - 1
@@ -193,15 +198,8 @@ def _replay(  # type: ignore[no-untyped-def]
             for j in range(width):
                 work[_COST, j] = 0.0
             _order_cost(work, width, regular)
-            while t < ends[b]:
-                now = clock + t
-                # With L_e = 0 and a ring, one period at a time is faster.
-                pair = ends[b] - t >= 2 and (slots == 0 or ahead > 0)
-                _advance(
-                    work, width, slots, ahead, now, demand[t], demand[t + pair], pair,
-                    holding, on_sales, dearer,
-                )  # fmt: skip
-                t += 1 + pair
+            _advance(work, width, demand, t, ends[b], clock, slots, ahead, costs)
+            t = ends[b]
             _order_cost(work, width, -regular)
             for j in range(width):
                 batches[b, first + j] = work[_COST, j]

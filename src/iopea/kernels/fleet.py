@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from iopea.kernels.queue import ARRIVAL, MISS, NOTHING, SERVICE, next_step
+from iopea.kernels.simplex import nearest_rank
 from iopea.kernels.stock import sold
 from iopea.types import Array, Indices
 
@@ -53,6 +54,45 @@ def pass_periods(
     records = np.empty((len(states), 2))
     _pass_periods(states, orders, demand, offsets, leads, records)
     return records
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _follow_table(state, demand, radius, sizes, table, offsets, leads, states, orders):  # type: ignore[no-untyped-def]
+    records = np.empty((1, 2))
+    for period in range(demand.shape[0]):
+        states[period] = state[0]
+        orders[period] = table[nearest_rank(state[0], radius, sizes)]
+        now = slice(period, period + 1)
+        _pass_periods(state, orders[now], demand[now], offsets, leads, records)
+
+
+def follow_table(
+    state: Array,
+    demand: Array,
+    radius: float,
+    sizes: Indices,
+    table: Array,
+    offsets: Indices,
+    leads: Indices,
+) -> tuple[Array, Array]:
+    """Periods of one shop that orders what a table says of the nearest state.
+
+    Parameters
+    ----------
+    state : array (k,). Of the shop before the first period.
+    demand : array (n, 1).
+    radius, sizes : of the grid, see :func:`iopea.kernels.simplex.nearest_ranks`.
+    table : array (states of the grid, sources). What to order.
+    offsets, leads : see :func:`pass_periods`.
+
+    Returns
+    -------
+    states, orders : arrays (n, k) and (n, sources). Before each period, and in it.
+    """
+    states = np.empty((len(demand), len(state)))
+    orders = np.empty((len(demand), table.shape[1]))
+    _follow_table(state[None].copy(), demand, radius, sizes, table, offsets, leads, states, orders)
+    return states, orders
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

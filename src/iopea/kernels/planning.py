@@ -56,26 +56,26 @@ class Plan(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _hopeful(values, chances, following, order, number, distance):  # type: ignore[no-untyped-def]
+def _hopeful(values, leads, likely, distance):  # type: ignore[no-untyped-def]
     """The least expected value of a pair within a distance of its probabilities.
 
-    ``order`` holds the possible outcomes, and is sorted by value; it was so before.
+    The states that its outcomes lead to and their probabilities are sorted by value, in place: they
+    nearly were so before.
     """
     mean = 0.0
-    for place in range(number):
-        outcome = order[place]
-        mean += chances[outcome] * values[following[outcome]]
-        while place > 0 and (values[following[order[place - 1]]] > values[following[outcome]]):
-            order[place] = order[place - 1]
+    for outcome in range(leads.size):
+        lead, chance = leads[outcome], likely[outcome]
+        mean += chance * values[lead]
+        place = outcome
+        while place > 0 and values[leads[place - 1]] > values[lead]:
+            leads[place], likely[place] = leads[place - 1], likely[place - 1]
             place -= 1
-        order[place] = outcome
-    best = order[0]
-    excess = min(distance / 2, 1 - chances[best])
-    mean += excess * values[following[best]]
-    for place in range(number - 1, 0, -1):
-        outcome = order[place]
-        moved = min(excess, chances[outcome])
-        mean -= moved * values[following[outcome]]
+        leads[place], likely[place] = lead, chance
+    excess = min(distance / 2, 1 - likely[0])
+    mean += excess * values[leads[0]]
+    for place in range(leads.size - 1, 0, -1):
+        moved = min(excess, likely[place])
+        mean -= moved * values[leads[place]]
         excess -= moved
         if excess <= 0:
             break
@@ -83,16 +83,29 @@ def _hopeful(values, chances, following, order, number, distance):  # type: igno
 
 
 @njit(cache=True, nogil=True)
-def _plan(costs, chances, distances, first, following, tolerance, rounds):  # type: ignore[no-untyped-def]
+def _compact(chances, distances, following):  # type: ignore[no-untyped-def]
+    """The outcomes of all pairs that count, one pair after the other, and where each begins.
+
+    Of pairs whose probabilities may be off, these are all that are possible.
+    """
     pairs, outcomes = following.shape
-    states = first.size - 1
-    order = np.zeros((pairs, outcomes), np.int64)
-    number = np.zeros(pairs, np.int64)
+    begin = np.zeros(pairs + 1, np.int64)
+    leads, likely = np.empty(following.size, np.int64), np.empty(following.size)
+    last = 0
     for pair in range(pairs):
         for outcome in range(outcomes):
-            if following[pair, outcome] >= 0:
-                order[pair, number[pair]] = outcome
-                number[pair] += 1
+            chance = chances[pair, outcome]
+            if following[pair, outcome] >= 0 and (chance != 0 or distances[pair] > 0):
+                leads[last], likely[last] = following[pair, outcome], chance
+                last += 1
+        begin[pair + 1] = last
+    return begin, leads, likely
+
+
+@njit(cache=True, nogil=True)
+def _plan(costs, chances, distances, first, following, tolerance, rounds):  # type: ignore[no-untyped-def]
+    states = first.size - 1
+    begin, leads, likely = _compact(chances, distances, following)
     values, changes = np.zeros(states), np.zeros(states)
     choice = np.zeros(states, np.int64)
     low = high = 0.0
@@ -104,14 +117,11 @@ def _plan(costs, chances, distances, first, following, tolerance, rounds):  # ty
             for pair in range(first[state], first[state + 1]):
                 value = costs[pair]
                 if distances[pair] > 0:
-                    value += _hopeful(
-                        values, chances[pair], following[pair], order[pair], number[pair],
-                        distances[pair],
-                    )  # fmt: skip
+                    own = slice(begin[pair], begin[pair + 1])
+                    value += _hopeful(values, leads[own], likely[own], distances[pair])
                 else:
-                    for place in range(number[pair]):
-                        outcome = order[pair, place]
-                        value += chances[pair, outcome] * values[following[pair, outcome]]
+                    for place in range(begin[pair], begin[pair + 1]):
+                        value += likely[place] * values[leads[place]]
                 if value < least:
                     least = value
                     choice[state] = pair

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Iterator
 from decimal import Decimal
 
 import numpy as np
@@ -129,10 +130,10 @@ class DoublingLearner(Learner):
         """
         table = self._table
         low, high = table.cost_bounds
-        known, possible = self._known, table.following >= 0
-        chances = np.where(
-            known[:, None], self._chances, possible / possible.sum(axis=1, keepdims=True)
-        )
+        known, chances = self._known, self._chances
+        if not known.all():
+            possible = table.following[~known] >= 0
+            chances[~known] = possible / possible.sum(axis=1, keepdims=True)
         share = HOPEFUL_TOLERANCE / math.sqrt(max(self._told, 1)) if hope else TOLERANCE
         return plan(
             np.where(known, costs, low if hope else high),
@@ -173,19 +174,16 @@ class DoublingLearner(Learner):
         return Play(self._playing, asked, self._episode)
 
     def _tell(self, trajectory: Trajectory) -> None:
-        for first in range(0, len(trajectory), _AT_ONCE):
-            part = slice(first, first + _AT_ONCE)
-            columns = {name: each[part] for name, each in trajectory.columns.items()}
-            told = self._told_of(Trajectory(trajectory.played, **columns))
+        for part in _parts(trajectory):
+            told = self._told_of(part)
             # One after the other, so that it makes no difference how steps were told.
             np.add.at(self._counts, (told.kinds, told.outcomes), told.weights)
             np.add.at(self._costs, told.kinds, told.costs)
             np.add.at(self._seen, told.seen, 1)
         self._told += len(trajectory)
-        table = self._table
-        last = table.last(trajectory)
-        kind = self._kinds[last.pairs[0]]
-        self._at = int(table.following[last.pairs[0], last.outcomes[0]])
+        pairs, outcomes, _ = self._table.steps(part)
+        kind = self._kinds[pairs[-1]]
+        self._at = int(self._table.following[pairs[-1], outcomes[-1]])
         if self._seen[kind] - self._before[kind] >= max(self._before[kind], 1):
             self._before = self._seen.copy()
             self._episode += 1
@@ -212,6 +210,17 @@ class DoublingLearner(Learner):
         self._at, self._episode = int(state["at"]), int(state["episode"])
         self._told = int(state["told"])
         self._choose(np.array(state["choice"]))
+
+
+def _parts(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """A trajectory in parts that are taken in at once."""
+    if len(trajectory) <= _AT_ONCE:
+        yield trajectory
+        return
+    for first in range(0, len(trajectory), _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        columns = {name: each[part] for name, each in trajectory.columns.items()}
+        yield Trajectory(trajectory.played, **columns)
 
 
 def _moderate(table: Tabular) -> bool:

@@ -261,16 +261,15 @@ class Problem(ABC):
 
     def check(self, trajectory: Trajectory) -> None:
         """Refuse a trajectory that can't have been observed."""
-        expected = self.columns
-        if isinstance(trajectory.played, Controller) and self.control is not None:
-            expected = self.control.columns
+        control = self.control if isinstance(trajectory.played, Controller) else None
+        expected = self.columns if control is None else control.columns
         if set(trajectory.columns) != set(expected):
             raise InputError(
                 f"A trajectory of a {self.kind} problem has the columns "
                 f"{', '.join(expected)}, not {', '.join(trajectory.columns) or 'none'}."
             )
-        if expected is not self.columns and self.control is not None:
-            self.control.check_records(trajectory.columns)
+        if control is not None:
+            control.check_records(trajectory.columns)
 
 
 class Simulator(ABC):

@@ -52,15 +52,17 @@ class Control(ABC):
 
     def check_records(self, columns: Mapping[str, Array]) -> None:
         """Refuse states and actions that can't be: below 0, or not whole where they are."""
-        for name in (*self.states, *self.actions):
-            values = columns[name]
-            wrong = values < 0
-            if self.whole:
-                wrong |= values != np.floor(values)
-            if wrong.any():
-                step = int(wrong.argmax())
-                kind = "a whole number of at least 0" if self.whole else "at least 0"
-                raise InputError(f"{name} is {values[step]} at step {step}: it must be {kind}.")
+        names = (*self.states, *self.actions)
+        values = np.array([columns[name] for name in names])
+        wrong = values < 0
+        if self.whole:
+            wrong |= values != np.floor(values)
+        if wrong.any():
+            row, step = np.unravel_index(int(wrong.argmax()), wrong.shape)
+            kind = "a whole number of at least 0" if self.whole else "at least 0"
+            raise InputError(
+                f"{names[row]} is {values[row, step]} at step {step}: it must be {kind}."
+            )
 
     def within(self, states: Array, actions: Array) -> Array:
         """Actions, cut to what the system is made for in these states."""

@@ -89,7 +89,7 @@ class DualEvaluator(Evaluator):
         state = kernels.start_state(policies, problem.lead_times, self._precision)
         return kernels.replay(
             demand, ends, policies, state, 0, problem.lead_times, problem.unit_costs, self._threads
-        ).astype(np.float64)
+        ).astype(np.float64, copy=False)
 
     def state_dict(self) -> State:
         """The real state and the candidates."""
@@ -184,6 +184,11 @@ def batch_ends(periods: int, policies: int) -> Indices:
     return np.minimum(ends, periods)
 
 
+def _shares(periods: int) -> Array:
+    """Where in the law of demand each period is filled in: the same whatever comes after it."""
+    return np.random.Generator(np.random.PCG64(seed_for("imputation"))).random(periods)
+
+
 class LevelEstimator(_Pooled):
     """Simulates candidates on the periods whose stock was at least the highest of their z_r.
 
@@ -254,10 +259,16 @@ class ProductLimitEstimator(_Pooled):
     def _estimate(self, stock: Array, sales: Array) -> Estimates:
         ends = batch_ends(stock.size, len(self._policies))
         sizes = np.diff(ends, prepend=0).astype(np.float64)
-        demand = self._demand(stock, sales)
+        sold_out = sales >= stock
+        if not sold_out.any():
+            return Estimates(self._simulate(sales, ends, self._policies), sizes)
+        law = ProductLimit(sales, sold_out)
+        shares = _shares(sales.size)
+        demand = law.demand(shares)
         unseen = np.isinf(demand)
-        low = np.where(unseen, sales.max(initial=0.0), demand)  # beyond all that was ever seen
-        sums = self._simulate(low, ends, self._policies) + self._law_error(stock, sales, ends)
+        low = np.where(unseen, sales.max(), demand)  # beyond all that was ever seen
+        sums = self._simulate(low, ends, self._policies)
+        self._add_law_error(sums, law, shares, ends)
         if not unseen.any():
             return Estimates(sums, sizes)
         high = np.where(unseen, 2 * self._problem.bound, demand)
@@ -268,36 +279,31 @@ class ProductLimitEstimator(_Pooled):
         told = np.abs(change[0]) <= self._tolerance
         return Estimates(sums * told, sizes[:, None] * told)
 
-    def _demand(self, stock: Array, sales: Array, known: Mask | slice = slice(None)) -> Array:
-        """Demand of each period, by the law of the known ones; infinite if beyond all seen."""
-        sold_out = sales >= stock
-        if not sold_out.any():
-            return sales
-        # The same period is always filled in at the same share, whatever comes after it.
-        shares = np.random.Generator(np.random.PCG64(seed_for("imputation"))).random(sales.size)
-        demand = sales.copy()
-        law = ProductLimit(sales[known], sold_out[known])
-        demand[sold_out] = law.at_least(sales[sold_out], shares[sold_out])
-        return demand
+    def _demand(self, stock: Array, sales: Array) -> Array:
+        """Demand of each period; infinite if beyond all that was ever seen."""
+        return ProductLimit(sales, sales >= stock).demand(_shares(sales.size))
 
-    def _law_error(self, stock: Array, sales: Array, ends: Indices) -> Array:
-        """What the error of the law adds to each batch; nothing where nothing was censored."""
+    def _add_law_error(self, sums: Array, law: ProductLimit, shares: Array, ends: Indices) -> None:
+        """Add to the sums of each batch what the error of the law makes there."""
         groups = min(LAW_GROUPS, ends.size)
-        if groups < 2 or not (sales >= stock).any():
-            return np.zeros((ends.size, len(self._policies)))
-        of_batch = np.arange(ends.size) * groups // ends.size
-        of_period = of_batch[np.searchsorted(ends, np.arange(stock.size), side="right")]
+        if groups < 2:
+            return
+        # Each group is some batches in a row.
+        edges = -(-np.arange(groups + 1) * ends.size // groups)
+        periods = np.append(0, ends)[edges]
         some, nearest = self._representatives()
         costs = np.empty((groups, len(some)))
         for group in range(groups):
-            demand = self._demand(stock, sales, of_period != group)
+            demand = law.demand(shares, without=slice(periods[group], periods[group + 1]))
             demand = np.minimum(demand, 2 * self._problem.bound)
             costs[group] = self._simulate(demand, ends[-1:], self._policies[some])[0]
         change = (costs.mean(axis=0) - costs) * np.sqrt(1 - 1 / groups)
         # Spread over the batches of its group, a change keeps its square.
-        batches = np.bincount(of_batch)
-        added = change[of_batch][:, nearest] / np.sqrt(batches[of_batch])[:, None]
-        return np.asarray(added - added.mean(axis=0))
+        batches = np.diff(edges)[:, None]
+        change /= np.sqrt(batches)
+        change -= (batches * change).sum(axis=0) / ends.size
+        for group in range(groups):
+            sums[edges[group] : edges[group + 1]] += change[group, nearest]
 
     def _representatives(self) -> tuple[Indices, Indices]:
         """Candidates for which the error of the law is computed, and which stands for each."""

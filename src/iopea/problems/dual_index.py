@@ -92,8 +92,6 @@ class DualIndex(PolicyClass):
 
     def _distinct(self, expedited: Array, regular: Array) -> Array:
         first = self._first(expedited, regular)
-        parts = [
-            np.column_stack([np.full(regular.size - i, level), regular[i:]])
-            for level, i in zip(expedited, first, strict=True)
-        ]
-        return np.vstack(parts)
+        counts = regular.size - first
+        place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - first, counts)
+        return np.column_stack([np.repeat(expedited, counts), regular[place]])

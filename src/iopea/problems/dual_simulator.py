@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
 
@@ -65,11 +66,7 @@ class DualSourcingSimulator(SteppedSimulator):
     def drive(self, controller: Controller, steps: int, copies: int = 1) -> Rollout:
         """Let a controller act; a base-surge policy on one copy runs compiled."""
         problem = self.problem
-        if (
-            not isinstance(controller, BaseSurge)
-            or controller.lead_times != problem.lead_times
-            or copies != 1
-        ):
+        if copies != 1 or not self._is_surge(controller):
             return super().drive(controller, steps, copies)
         demand, row = self._stream.draw(steps), self._row()
         columns = surge_kernels.roll_out(
@@ -83,6 +80,12 @@ class DualSourcingSimulator(SteppedSimulator):
         costs += expedited * fast + regular * slow
         named = dict(zip(problem.control.columns, columns, strict=True))
         return Rollout(Trajectory(controller, **named), costs)
+
+    def _is_surge(self, controller: Controller) -> TypeGuard[BaseSurge]:
+        """Whether it is a base-surge policy of this system."""
+        return (
+            isinstance(controller, BaseSurge) and controller.lead_times == self.problem.lead_times
+        )
 
     def _row(self) -> Array:
         return np.concatenate([[self._on_hand], self._regular, self._expedited])
@@ -154,6 +157,17 @@ class DualSourcingSimulator(SteppedSimulator):
                 )
                 clock += demand.size
         return Estimates(sums, np.full(batches, float(size)))
+
+    def costs_on_path(
+        self, controllers: Sequence[Controller], steps: int, batches: int, seed: int
+    ) -> dict[Controller, float]:
+        """Average true costs of base-surge policies, on the path of :meth:`costs`."""
+        surges = list(filter(self._is_surge, controllers))
+        if not surges:
+            return {}
+        points = np.array([surge.policy for surge in surges])
+        costs = self.surge_costs(points, steps, batches, seed).mean
+        return dict(zip(surges, costs.tolist(), strict=True))
 
     def restart_time(self, seed: int = 0) -> float:
         """Bound on the expected time back to the empty system: L_r + U E(τ) [D_Θ]."""

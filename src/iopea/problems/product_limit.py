@@ -2,17 +2,15 @@
 
 Where sales are below the stock, they are the demand. Where the shop was sold out, demand was at
 least the stock. The stock is known before demand, so censoring tells nothing of it, and the
-estimator of Kaplan and Meier is consistent on the range that the stock has reached. It comes from
-SciPy, which takes a censored value to mean more than that value; sold out means at least, so
-censored values are passed on as the next smaller number.
+estimator of Kaplan and Meier is consistent on the range that the stock has reached.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import CensoredData, ecdf
 
-from iopea.types import Array, Mask
+from iopea.kernels import product_limit as kernels
+from iopea.types import Array, Indices, Mask
 
 
 class ProductLimit:
@@ -31,18 +29,34 @@ class ProductLimit:
     """
 
     def __init__(self, sales: Array, sold_out: Mask) -> None:
-        censored = np.nextafter(sales[sold_out], -np.inf)
-        survival = ecdf(CensoredData(uncensored=sales[~sold_out], right=censored)).sf
-        drops = -np.diff(survival.probabilities, prepend=1.0)
-        seen = drops > 0
-        self.values: Array = np.asarray(survival.quantiles[seen])
-        self.probabilities: Array = np.asarray(drops[seen])
-        # Of demand beyond all that was ever seen, only the probability is known.
-        beyond = 1.0 - float(self.probabilities.sum())
-        self.beyond = beyond if beyond > np.finfo(np.float64).eps * sales.size else 0.0
-        if not self.values.size or self.beyond:
-            self.values = np.append(self.values, np.inf)
-            self.probabilities = np.append(self.probabilities, beyond)
+        self._sales, self._sold_out = sales, sold_out
+        self._seen, places = np.unique(sales[~sold_out], return_inverse=True)
+        self._places = np.empty(sales.size, dtype=np.intp)
+        self._places[~sold_out] = places
+        # Sold out at a value, a period tells of the values below it alone.
+        self._places[sold_out] = np.searchsorted(self._seen, sales[sold_out], side="left")
+        self._counts = self._count(slice(None))
+        self._below, self.beyond = kernels.accumulate(*self._counts)
+
+    def _count(self, periods: slice) -> tuple[Indices, Indices]:
+        """How often each value was seen, and before which value periods tell no more."""
+        places, sold_out = self._places[periods], self._sold_out[periods]
+        number = self._seen.size
+        seen = np.bincount(places[~sold_out], minlength=number)
+        return seen, np.bincount(places[sold_out], minlength=number + 1)
+
+    @property
+    def values(self) -> Array:
+        """Values that have a chance, ascending; infinity for what lies beyond all seen."""
+        values = self._seen[np.diff(self._below) > 0]
+        return np.append(values, np.inf) if self.beyond else values
+
+    @property
+    def probabilities(self) -> Array:
+        """Their chances."""
+        chances = np.diff(self._below)
+        chances = chances[chances > 0]
+        return np.append(chances, self.beyond) if self.beyond else chances
 
     def at_least(self, limits: Array, shares: Array) -> Array:
         """Demand known to be at least the limits, at these shares of the law's remainder.
@@ -51,9 +65,25 @@ class ProductLimit:
         >>> law.at_least(np.array([0.0, 3.0, 3.0, 9.0]), np.array([0.6, 0.2, 0.8, 0.5]))
         array([3., 3., 4., 9.])
         """
-        below = np.concatenate([[0.0], np.cumsum(self.probabilities)])
-        base = below[np.searchsorted(self.values, limits, side="left")]
-        targets = base + shares * (below[-1] - base)
-        places = np.searchsorted(below[1:], targets, side="right")
-        drawn = self.values[np.minimum(places, self.values.size - 1)]
-        return np.asarray(np.maximum(drawn, limits))
+        places = np.searchsorted(self._seen, limits, side="left")
+        drawn = kernels.draw(self._below, self.beyond, self._seen, places, shares)
+        return np.maximum(drawn, limits)
+
+    def demand(self, shares: Array, without: slice | None = None) -> Array:
+        """Demand of all periods, filled in at these shares where the shop was sold out.
+
+        The law is that of all periods, or of those that are not left out.
+
+        >>> law = ProductLimit(np.array([2.0, 1.0, 3.0]), np.array([False, True, False]))
+        >>> law.demand(np.full(3, 0.4)), law.demand(np.full(3, 0.4), without=slice(0, 1))
+        (array([2., 2., 3.]), array([2., 3., 3.]))
+        """
+        below, beyond = self._below, self.beyond
+        if without is not None:
+            seen, gone = self._count(without)
+            below, beyond = kernels.accumulate(self._counts[0] - seen, self._counts[1] - gone)
+        unknown = np.flatnonzero(self._sold_out)
+        drawn = kernels.draw(below, beyond, self._seen, self._places[unknown], shares[unknown])
+        demand = self._sales.copy()
+        demand[unknown] = np.maximum(drawn, self._sales[unknown])
+        return demand

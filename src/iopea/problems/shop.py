@@ -77,8 +77,8 @@ class ShopControl(Control):
         self.highest_state = np.full(len(self.states), high)
         self.highest_action = np.full(len(self.actions), high)
         first = np.cumsum([1, *(lead_times[name] for name in seen)])
-        self._leads = np.array(list(lead_times.values()), dtype=np.intp)
-        self._offsets = np.array([first[seen.index(name)] for name in lead_times], dtype=np.intp)
+        self.leads = np.array(list(lead_times.values()), dtype=np.intp)
+        self.offsets = np.array([first[seen.index(name)] for name in lead_times], dtype=np.intp)
         self._high = high
         self._costs_of, self._orders_of = costs_of, orders_of
 
@@ -105,7 +105,7 @@ class ShopControl(Control):
 
     def advance(self, states: Array, orders: Array, demand: Array) -> Array:
         """One period of many shops, ``states`` changed in place: stock and sales."""
-        return fleet.pass_periods(states, orders, demand, self._offsets, self._leads)
+        return fleet.pass_periods(states, orders, demand, self.offsets, self.leads)
 
 
 def check_sales(stock: Array, sales: Array) -> None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 
+from iopea.errors import InputError
 from iopea.problems.base import Problem, Simulator
+from iopea.problems.shop import ShopControl
+from iopea.problems.tabular_shop import TableController
 from iopea.seeds import seed_for
 from iopea.types import Array, Controller, Rollout, State, Trajectory
+
+#: Rounds of which chance is drawn at once where no records are kept.
+_ROUNDS_AHEAD = 32
 
 
 class SteppedSimulator(Simulator):
@@ -34,21 +40,25 @@ class SteppedSimulator(Simulator):
         control = self.problem.control
         if control is None:
             return super().drive(controller, steps, copies)
+        if copies == 1 and isinstance(controller, TableController):
+            return self._follow(controller, steps)
         self._add_copies(copies - 1)
         systems: list[SteppedSimulator] = [self, *self._copies[: copies - 1]]
-        turns = (self._turn + np.arange(steps)) % copies
-        counts = np.bincount(turns, minlength=copies)
         states = np.array([system._row() for system in systems])
-        drawn = [system._noise(int(count)) for system, count in zip(systems, counts, strict=True)]
+        firsts = [(number - self._turn) % copies for number in range(copies)]
+        drawn = [
+            system._noise(len(range(first, steps, copies)))
+            for system, first in zip(systems, firsts, strict=True)
+        ]
         noise = np.empty((steps, drawn[0].shape[1]))
-        for number, draws in enumerate(drawn):
-            noise[turns == number] = draws
+        for first, draws in zip(firsts, drawn, strict=True):
+            noise[first::copies] = draws
         wide, acting = states.shape[1], len(control.actions)
         rows = np.empty((steps, len(control.columns)))
         costs = np.empty(steps)
         done = 0
         while done < steps:
-            now = int(turns[done])
+            now = (self._turn + done) % copies
             last = min(done + copies - now, steps)
             chosen = slice(now, now + last - done)
             # All states are looked at in every round, so that where a run is cut changes nothing.
@@ -65,6 +75,56 @@ class SteppedSimulator(Simulator):
         self._turn = int((self._turn + steps) % copies)
         columns = dict(zip(control.columns, rows.T, strict=True))
         return Rollout(Trajectory(controller, **columns), costs, self._elapsed(columns))
+
+    def _follow(self, controller: TableController, steps: int) -> Rollout:
+        """Let a table act on this system alone: what comes next is known without a step."""
+        control, noise = cast(ShopControl, self.problem.control), self._noise(steps)
+        states, actions = controller.follow(control, self._row(), noise)
+        before = states.copy()
+        records, costs = self._advance(states, actions, noise)
+        self._turn = 0
+        if steps:
+            self._set_row(states[-1])
+        rows = np.column_stack([before, actions, records])
+        columns = dict(zip(control.columns, rows.T, strict=True))
+        return Rollout(Trajectory(controller, **columns), costs)
+
+    def average_cost(
+        self, act: Callable[[Array], Array], rounds: int, settling: int, copies: int
+    ) -> float:
+        """Average cost per unit of time of many copies side by side, of which no records are kept.
+
+        They begin in the present state, which does not change, and share the chance of this
+        system: each round has the next numbers of it.
+
+        Parameters
+        ----------
+        act : callable. The actions in states, arrays (copies, actions) and (copies, k).
+        rounds, settling : int. Steps of each copy that count, and those before them.
+        copies : int.
+        """
+        control = self.problem.control
+        if control is None:
+            raise InputError(f"A {self.problem.kind} problem has no states and actions.")
+        states = np.tile(self._row(), (copies, 1))
+        cost = time = 0.0
+        for done in range(-settling, rounds):
+            place = (done + settling) % _ROUNDS_AHEAD
+            if place == 0:
+                noise = self._noise(_ROUNDS_AHEAD * copies).reshape(_ROUNDS_AHEAD, copies, -1)
+            actions = control.check(states, act(states))
+            records, costs = self._advance(states, actions, noise[place])
+            if done >= 0:
+                passed = self._elapsed(dict(zip(control.records, records.T, strict=True)))
+                cost += float(costs.sum())
+                time += copies if passed is None else passed
+        return cost / time
+
+    def costs_on_path(
+        self, controllers: Sequence[Controller], steps: int, batches: int, seed: int
+    ) -> dict[Controller, float]:
+        """Average true costs on the path of :meth:`costs`, of those that can be run along it."""
+        return {}
 
     def _add_copies(self, number: int) -> None:
         """See that there are so many copies beside this system."""

@@ -129,11 +129,6 @@ class Tabular(ABC):
         Costs are of use only where outcomes don't fix them.
         """
 
-    def last(self, trajectory: Trajectory) -> Steps:
-        """The last step alone."""
-        columns = {name: each[-1:] for name, each in trajectory.columns.items()}
-        return self.steps(Trajectory(trajectory.played, **columns))
-
 
 class EveryAction(Tabular):
     """A table in which every action is allowed in every state, and policies list one of each."""

@@ -18,12 +18,12 @@ from functools import cached_property
 
 import numpy as np
 
+from iopea.errors import InputError
+from iopea.kernels import fleet
+from iopea.kernels.simplex import ROUNDING, nearest_entries, nearest_ranks
 from iopea.problems.shop import Levels, ShopControl
 from iopea.problems.tabular import Revealed, Steps, Tabular
 from iopea.types import Array, Controller, Indices, Trajectory
-
-#: Share of a unit by which records may be off by rounding.
-_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -62,19 +62,14 @@ class Simplex:
             table[row] = np.cumsum(table[row - 1])
         return table
 
-    def ranks(self, points: Indices, sizes: Indices | None = None) -> Indices:
+    def ranks(self, points: Indices) -> Indices:
         """The numbers of points, an array (n, dimension)."""
-        table = self.sizes() if sizes is None else sizes
-        room = self.total - np.cumsum(points, axis=1)
-        # Before a point are those with a lower first coordinate, then those with the same first
-        # and a lower second, and so on.
-        rows = np.arange(self.dimension, 0, -1)
-        return np.asarray((table[rows, room + points + 1] - table[rows, room + 1]).sum(axis=1))
+        return nearest_ranks(points.astype(np.float64), 1.0, self.sizes())
 
 
 def _nearest(values: Array) -> Indices:
     """Whole numbers; halves go up, so that stock and what has arrived of it are rounded alike."""
-    return np.floor(values + (0.5 + _ROUNDING)).astype(np.int64)
+    return np.floor(values + (0.5 + ROUNDING)).astype(np.int64)
 
 
 def own_radius(*levels: Levels) -> float:
@@ -101,7 +96,7 @@ class ShopTable(Tabular):
 
     def __init__(self, control: ShopControl, radius: float, whole: bool = False) -> None:
         self.control, self.radius, self._whole = control, radius, whole
-        self.units = int(float(control.highest_state[0]) / radius + _ROUNDING)
+        self.units = int(float(control.highest_state[0]) / radius + ROUNDING)
         self.width = len(control.states)
         self._places = Simplex(self.width, self.units)
         self._pairs = Simplex(self.width + len(control.actions), self.units)
@@ -135,7 +130,7 @@ class ShopTable(Tabular):
     @cached_property
     def first(self) -> Indices:
         """Pairs stand in the order of their states."""
-        states = self._places.ranks(self._points[:, : self.width], self._sizes)
+        states = self._places.ranks(self._points[:, : self.width])
         return np.searchsorted(states, np.arange(self.states + 1))
 
     @cached_property
@@ -152,7 +147,7 @@ class ShopTable(Tabular):
             possible = stock >= left
             there = states[possible]
             there[:, 0] = left
-            following[possible, left] = self._places.ranks(there, self._sizes)
+            following[possible, left] = self._places.ranks(there)
         return following
 
     @cached_property
@@ -166,18 +161,23 @@ class ShopTable(Tabular):
         flat = {name: self.radius * each.ravel() for name, each in columns.items()}
         return self.control.costs(flat).reshape(stock.shape)
 
-    def look_up(self, states: Array) -> Indices:
-        """The numbers of real states, rounded to the grid."""
-        points = _nearest(states / self.radius)
-        return self._places.ranks(self._inside(points), self._sizes)
+    def look_up(self, states: Array, numbers: Array) -> Array:
+        """The rows of an array (S, k) for real states, which are rounded to the grid.
 
-    def _inside(self, points: Indices) -> Indices:
-        """Points of which those that hold more than the table does are cut, the last part first.
-
-        The table never leads there; records of a real shop may.
+        Of states that hold more than the table does the last orders are cut first: the table never
+        leads there, but records of a real shop may.
         """
-        room = np.maximum(self.units - np.cumsum(points, axis=1) + points, 0)
-        return np.asarray(np.minimum(points, room))
+        return nearest_entries(states, self.radius, self._sizes, numbers)
+
+    def follow(
+        self, control: ShopControl, state: Array, demand: Array, orders: Array
+    ) -> tuple[Array, Array]:
+        """States of a shop, and what it orders by an array (S, sources), period by period."""
+        if self.width != len(state):
+            raise InputError(f"A state of this table has {self.width} parts, not {len(state)}.")
+        return fleet.follow_table(
+            state, demand, self.radius, self._sizes, orders, control.offsets, control.leads
+        )
 
     def playing(self, choice: Indices) -> TableController:
         """A controller that looks the state up."""
@@ -190,11 +190,9 @@ class ShopTable(Tabular):
     def steps(self, trajectory: Trajectory) -> Steps:
         """States are rounded, before and after."""
         columns = trajectory.columns
-        states = self.look_up(np.column_stack([columns[name] for name in self.control.states]))
-        orders = np.column_stack([columns[name] for name in self.control.actions])
-        places = self._points[self.first[states], : self.width]
-        units = _nearest(orders / self.radius)
-        pairs = self._pairs.ranks(self._inside(np.column_stack([places, units])), self._pair_sizes)
+        names = (*self.control.states, *self.control.actions)
+        amounts = np.column_stack([columns[name] for name in names])
+        pairs = nearest_ranks(amounts, self.radius, self._pair_sizes)
         left = _nearest((columns["stock"] - columns["sales"]) / self.radius)
         outcomes = np.minimum(left, self.kind_of[pairs])
         return Steps(pairs, outcomes, self.control.costs(columns))
@@ -206,9 +204,9 @@ class ShopTable(Tabular):
         ends = np.cumsum(most + 1)
         kinds = np.arange(ends[-1]) - np.repeat(ends - most - 1, most + 1)
         left = np.maximum(kinds - np.repeat(sales, most + 1), 0.0)
-        lower = np.floor(left + _ROUNDING).astype(np.int64)
+        lower = np.floor(left + ROUNDING).astype(np.int64)
         share = np.maximum(left - lower, 0.0)
-        share[share < _ROUNDING] = 0.0
+        share[share < ROUNDING] = 0.0
         outcomes = np.column_stack([lower, np.minimum(lower + 1, kinds)]).ravel()
         weights = np.column_stack([1 - share, share]).ravel()
         return Revealed(np.repeat(kinds, 2), outcomes, weights, np.zeros(weights.size), kinds)
@@ -222,7 +220,11 @@ class TableController(Controller):
 
     def act(self, states: Array) -> Array:
         """The orders of the nearest states of the table."""
-        return np.asarray(self._orders[self._table.look_up(states)])
+        return self._table.look_up(states, self._orders)
+
+    def follow(self, control: ShopControl, state: Array, demand: Array) -> tuple[Array, Array]:
+        """States and orders of a shop over periods with this demand, an array (n, 1)."""
+        return self._table.follow(control, state, demand, self._orders)
 
     def table(self) -> dict[str, object]:
         """The radius and the orders by state, in lexical order of the states."""
