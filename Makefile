@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 
-.PHONY: run test lint bench settings baselines tune clean
+.PHONY: run test lint bench reproduce reproduce-ppo tune clean
 
 run: $(VENV)/core
-	$(BIN)/iopea learn --plot out/learn.png
+	$(BIN)/iopea reproduce --quick
 
 test: $(VENV)/dev lint
 	$(BIN)/python -m pytest -n auto
@@ -21,13 +21,14 @@ lint: $(VENV)/dev
 bench: $(VENV)/core
 	$(BIN)/iopea bench
 
-# The paper's fourteen settings, rules paired and published, 20 seeds; about ten minutes.
-settings: $(VENV)/core
-	$(BIN)/python benchmarks/settings.py
+# Every table and figure of the paper, 20 runs each, without PPO; about half an hour. Goes on where it
+# was stopped.
+reproduce: $(VENV)/core
+	$(BIN)/iopea reproduce --full --without ppo
 
-# All learners on the paper's settings, 5 seeds each; about two hours.
-baselines: $(VENV)/dev
-	$(BIN)/python benchmarks/baselines.py
+# The same with PPO; about four hours.
+reproduce-ppo: $(VENV)/dev
+	$(BIN)/iopea reproduce --full
 
 # Choose the learners' hyperparameters anew, on seeds that no comparison uses; about an hour.
 tune: $(VENV)/dev

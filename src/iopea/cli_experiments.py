@@ -83,21 +83,28 @@ def reproduce(
     is finished there is not run again.
     """
     if target not in (*TARGETS, _ALL):
-        raise unknown("table or figure", target, (*TARGETS, _ALL))
+        raise InputError(
+            f"There is no table or figure {target!r}: known are {', '.join(TARGETS)} and {_ALL}."
+        )
+    if document is not None and (only or rows):
+        raise InputError("--document is for whole tables: leave out --only and --rows.")
     targets = tuple(each for each in TARGETS if target in (each, _ALL))
     choice = _choice(full, profile, only or [], rows or [], without or [], seeds, first_seed)
     check_count("--workers", workers, least=0)
     console = Console(stderr=True)
     about = {"command": "reproduce", "profiles": list(choice.profiles)}
-    store = Store(out, about, warn=lambda sentence: console.print(sentence, highlight=False))
+    store = Store(
+        out,
+        about,
+        warn=lambda sentence: console.print(sentence, highlight=False, soft_wrap=True),
+        part=bool(only or rows),
+    )
     if not stored:
         _try_out(choice)
         _run(tasks_for(choice, targets), store, workers, cluster, console)
     report = report_for(choice, targets, store)
     _show(report)
     if only or rows:
-        if document is not None:
-            raise InputError("--document is for whole tables: leave out --only and --rows.")
         return
     if document is not None:
         write_document(report, document)
@@ -188,7 +195,11 @@ def compare(
     )
     console = Console(stderr=True)
     about = {"command": "compare"}
-    store = Store(out, about, warn=lambda sentence: console.print(sentence, highlight=False))
+    store = Store(
+        out,
+        about,
+        warn=lambda sentence: console.print(sentence, highlight=False, soft_wrap=True),
+    )
     _run(comparison.tasks(), store, workers, cluster, console)
     report = comparison.report(store)
     _show(report)

@@ -28,7 +28,7 @@ ARRIVALS = ("decaying", "fixed")
 ZERO_DEMAND = 0.3
 
 #: Steps of a run, bound of demand and highest level, where it depends on the law by law.
-_HORIZON = {"small": 100_000, "large": 300_000}
+_HORIZON = {"small": 100_000, "large": 300_000, "queue": 300_000}
 _BOUND = {"small": 3.0, "large": 40.0}
 _HIGH = {
     "inventory-small": {"exponential": 7.0, "normal": 7.0, "uniform": 7.0},
@@ -95,7 +95,7 @@ def _dual(size: str, law: str, profile: Profile) -> Scenario:
     bound, horizon, high = _BOUND[size], _HORIZON[size], _HIGH[block][law]
     fast = high
     if published and size == "large" and law == "exponential":
-        bound, horizon, fast = 30.0, 100_000, 30.0
+        bound, horizon, fast = 30.0, _HORIZON["small"], 30.0
     problem = {
         "kind": "dual-sourcing",
         "regular_lead_time": 1 if size == "small" else 5,
@@ -127,7 +127,7 @@ def _queue(arrivals: str, profile: Profile) -> Scenario:
         "uniformization": 33.0 if profile == "as-stated" else 23.0,
     }
     name = f"queue-{arrivals}"
-    return Scenario(name, "queue", arrivals, profile, 300_000, {"problem": problem})
+    return Scenario(name, "queue", arrivals, profile, _HORIZON["queue"], {"problem": problem})
 
 
 @cache

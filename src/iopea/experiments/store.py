@@ -55,6 +55,7 @@ class Store:
     directory : path. Made if it is not there.
     about : dict. What results of one folder have in common, beside the version.
     warn : callable, optional. Is told of files that are damaged: their tasks are done again.
+    part : bool. Whether a folder will do of which some list in ``about`` names a part.
     """
 
     def __init__(
@@ -62,8 +63,10 @@ class Store:
         directory: str | Path,
         about: dict[str, Any],
         warn: Callable[[str], None] = lambda sentence: None,
+        part: bool = False,
     ) -> None:
         self.directory = Path(directory)
+        self._part = part
         self._tasks = self.directory / _TASKS
         self._claim({"version": iopea.__version__, **about})
         self._rows: dict[str, list[Row]] = {}
@@ -111,11 +114,13 @@ class Store:
     def _compare(self, there: Any, here: dict[str, Any]) -> None:
         if not isinstance(there, dict):
             raise ValueError("not an object")
-        for name in here:
-            if there.get(name) != here[name]:
+        for name, value in here.items():
+            found = there.get(name)
+            within = isinstance(value, list) and isinstance(found, list) and set(value) <= {*found}
+            if found != value and not (self._part and within):
                 raise InputError(
-                    f"The results in {self.directory} have {name} {_shown(there.get(name))}, not "
-                    f"{_shown(here[name])}: give another folder with --out, or delete that one."
+                    f"The results in {self.directory} have {name} {_shown(found)}, not "
+                    f"{_shown(value)}: give another folder with --out, or delete that one."
                 )
 
     def __contains__(self, key: str) -> bool:
