@@ -199,6 +199,11 @@ def _rows(tasks: Sequence[Task], store: Store) -> list[Row]:
     return [store.rows(task.key)[-1] for task in tasks if task.key in store]
 
 
+def finished_costs(choice: Choice, scenario: Scenario, method: Method, store: Store) -> list[float]:
+    """What a method's recommendations cost, of the runs that are finished."""
+    return [row["cost"] for row in _rows(tasks_of(choice, scenario, method), store)]
+
+
 def _entry(
     target: str, choice: Choice, profile: Profile, setting: str, name: str, store: Store
 ) -> Cell:
@@ -242,11 +247,10 @@ def _tested(
     choice: Choice, scenario: Scenario, name: str, rows: list[Row], store: Store
 ) -> tuple[str, float | None]:
     """The sign of a significant difference to the problem-specific learner, and its p-value."""
-    other = _rows(tasks_of(choice, scenario, METHODS[BASELINE]), store)
-    if name == BASELINE or not other or not choice.tested:
+    others = finished_costs(choice, scenario, METHODS[BASELINE], store)
+    if name == BASELINE or not others or not choice.tested:
         return "", None
     costs = [row["cost"] for row in rows]
-    others = [row["cost"] for row in other]
     p_value = welch(costs, others, exact=not METHODS[name].learns)
     if math.isnan(p_value):
         return "", None

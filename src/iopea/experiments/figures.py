@@ -31,6 +31,8 @@ _STYLES: dict[str, tuple[str, str, str]] = {
 _OTHER_COLOURS = ("#ccbb44", "#ee6677", "#228833", "#4477aa", "#66ccee", "#ee7733", "#009988")
 _OTHER_MARKERS = "pPX*hd<>"
 _PNG_DPI = 200
+#: A constant is drawn up to this multiple of everything else.
+_WITHIN = 1.2
 _STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -72,10 +74,16 @@ def _style(name: str, names: Sequence[str]) -> tuple[str, str, str]:
 
 def _draw_curves(axes: Axes, found: Sequence[Curve], level: float | None) -> None:
     names = [curve.name for curve in found]
+    highest = max((float(curve.mean.max()) for curve in found if curve.steps.size > 1), default=0.0)
     for curve in found:
         colour, marker, dash = _style(curve.name, names)
         if curve.steps.size == 1:  # it does not change
-            axes.axhline(float(curve.mean[0]), color=colour, linestyle=dash, label=curve.name)
+            value = float(curve.mean[0])
+            if value <= _WITHIN * highest:
+                axes.axhline(value, color=colour, linestyle=dash, label=curve.name)
+            else:  # it would press all others together
+                label = f"{curve.name}: {value:.3g}, above the axis"
+                axes.plot([], [], color=colour, linestyle=dash, label=label)
             continue
         axes.plot(
             curve.steps, curve.mean, color=colour, marker=marker, linestyle=dash, label=curve.name
@@ -159,7 +167,7 @@ def cost_surface_figure(surface: Surface, command: str) -> Figure:
         )
         right.set_xlabel("level")
         right.set_title("two cuts", loc="left", fontsize=9)
-        right.legend(loc="upper right")
+        right.legend(loc="upper left")
         handles, labels = left.get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside lower center", ncols=3)
         convex = "convex" if surface.trace_convex else "not convex"
@@ -203,6 +211,8 @@ def _draw_regret(axes: Axes, panel: RegretPanel) -> None:
         colour, marker, dash = _style(curve.name, names)
         fit = growth(curve.steps, curve.values)
         label = curve.name
+        if (curve.mean <= 0).all():
+            label += ": not above 0"
         if fit is not None:
             error = "" if np.isnan(fit.error) else f" ± {fit.error:.2f}"
             label += f": $T^{{{fit.exponent:.2f}}}${error}"

@@ -56,7 +56,7 @@ def printed_value(cell: Cell) -> str:
     """
     if cell.printed is None:
         return ""
-    return f"{100 * cell.printed:.6g} %" if cell.unit == "share" else f"{cell.printed:g}"
+    return f"{100 * cell.printed:.6g} %" if cell.unit == "share" else f"{cell.printed:.1f}"
 
 
 def printed_short(cell: Cell) -> str:

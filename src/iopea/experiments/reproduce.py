@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Literal, get_args
+
+import numpy as np
 
 import iopea
 from iopea.experiments import costs, curves
 from iopea.experiments.costs import Choice
 from iopea.experiments.figures import cost_surface_figure, costs_over_time, regret_figure
-from iopea.experiments.scenarios import METHODS, Profile
-from iopea.experiments.statistics import LEVEL
+from iopea.experiments.scenarios import METHODS, Profile, scenarios
+from iopea.experiments.statistics import LEVEL, welch
 from iopea.experiments.store import Store
 from iopea.experiments.surface import cost_surface
-from iopea.experiments.tables import Cell, Figure, Report, Table, percent
+from iopea.experiments.tables import Figure, Report, Table, percent
 from iopea.experiments.tasks import Task, best_from
 
 Target = Literal["table1", "table-queue", "figure1", "figure2", "regret"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 
-#: Share of the cost by which a lower one counts as better.
-_NOTICEABLE = 0.001
+#: Share of the cost beyond which a difference counts.
+_NOTICEABLE = 0.01
 _PACKAGES = ("numpy", "scipy", "numba", "polars", "joblib")
 
 
@@ -56,6 +59,11 @@ def report_for(choice: Choice, targets: Sequence[Target], store: Store) -> Repor
         if "table-queue" in targets:
             parts.append(costs.table_queue(choice, profile, store))
     cost_tables = [part for part in parts if isinstance(part, Table)]
+    duels = _Duels()
+    for profile in choice.profiles:
+        for setting in dict.fromkeys((*costs.TABLE_1, *costs.TABLE_QUEUE)):
+            if choice.includes(setting) and cost_tables:
+                duels.count(choice, profile, setting, store)
     if "table1" in targets:
         parts += [costs.table_regret(choice, profile, store) for profile in choice.profiles]
     if "figure1" in targets:
@@ -70,7 +78,7 @@ def report_for(choice: Choice, targets: Sequence[Target], store: Store) -> Repor
             parts.append(regret_figure(panels, command))
     return Report(
         title="Information-ordered policies: the paper's experiments, run again",
-        lead=(*_lead(choice), *_findings(cost_tables)),
+        lead=(*_lead(choice), *_findings(cost_tables), *duels.sentences()),
         parts=tuple(parts),
         facts=facts(choice.seeds, choice.size.evaluation, store),
     )
@@ -144,43 +152,58 @@ def _findings(tables: Sequence[Table]) -> tuple[str, ...]:
             f"IOPEA recommends a policy within {percent(max(gaps))} of the best of its class in "
             "every entry."
         )
-    said += _ahead(tables)
     return tuple(said)
 
 
-def _ahead(tables: Sequence[Table]) -> list[str]:
-    """Which learners that could be used end below IOPEA, and where."""
-    found: dict[str, list[str]] = {}
-    for table in tables:
-        ours = {
-            (line.section, place): cell
-            for line in table.lines
-            if line.name == "iopea"
-            for place, cell in enumerate(line.cells)
-        }
-        for line in table.lines:
-            if not METHODS[line.name].implementable or line.name == "iopea":
+@dataclass
+class _Duels:
+    """How IOPEA stands to the other learners that could be used, over all entries."""
+
+    close: int = 0
+    cheaper: int = 0
+    surely_cheaper: int = 0
+    dearer: dict[str, list[str]] = field(default_factory=dict)
+
+    def count(self, choice: Choice, profile: Profile, setting: str, store: Store) -> None:
+        """Take in one setting."""
+        scenario = scenarios(profile)[setting]
+        ours = costs.finished_costs(choice, scenario, METHODS["iopea"], store)
+        for name in choice.methods:
+            method = METHODS[name]
+            theirs = costs.finished_costs(choice, scenario, method, store)
+            if name == "iopea" or not method.implementable or not ours or not theirs:
                 continue
-            for place, cell in enumerate(line.cells):
-                mine = ours.get((line.section, place), Cell())
-                if cell.seeds and mine.seeds and cell.mean < mine.mean * (1 - _NOTICEABLE):
-                    share = percent(cell.mean / mine.mean - 1)
-                    where = ", ".join(filter(None, (table.columns[place], line.section.lower())))
-                    found.setdefault(line.name, []).append(
-                        f"{where}, {table.title.rsplit(', ', 1)[1]} ({share})"
-                    )
-    sentences = [
-        f"{name} ends below IOPEA in {'; '.join(dict.fromkeys(places))}."
-        for name, places in found.items()
-    ]
-    if sentences:
-        sentences.append(
-            "All of these act outside the class of policies in which IOPEA looks for the best "
-            "one; within the class none is cheaper."
-            if "sgd-base-stock" not in found and "order-up-to" not in found
-            else "Where a learner acts outside the class, it may be cheaper than its best policy."
-        )
-    return sentences
+            change = float(np.mean(theirs) / np.mean(ours) - 1)
+            if abs(change) <= _NOTICEABLE:
+                self.close += 1
+            elif change > 0:
+                self.cheaper += 1
+                p_value = welch(theirs, ours, exact=not method.learns)
+                self.surely_cheaper += p_value < LEVEL
+            else:
+                place = f"{setting} {profile} ({percent(change)})"
+                self.dearer.setdefault(name, []).append(place)
+
+    def sentences(self) -> list[str]:
+        """What was found."""
+        beyond = self.cheaper + sum(map(len, self.dearer.values()))
+        if not beyond + self.close:
+            return []
+        said = [
+            f"Against the other learners that could be used, entry by entry: {self.close} times "
+            f"the costs are within {percent(_NOTICEABLE)}; {self.cheaper} times IOPEA is cheaper "
+            f"by more, {self.surely_cheaper} of them significantly (Welch's test at "
+            f"{100 * LEVEL:g} %); {beyond - self.cheaper} times it is dearer by more."
+        ]
+        said += [f"Cheaper than IOPEA is {name} in {', '.join(at)}." for name, at in
+                 self.dearer.items()]  # fmt: skip
+        if self.dearer:
+            said.append(
+                "These act outside the class of policies (feedback graph and PPO choose any order "
+                "in any state, BASA a constant order and a level), and may be cheaper than the "
+                "best policy of the class, which IOPEA finds."
+            )
+        return said
 
 
 def facts(seeds: range, evaluation: int, store: Store) -> tuple[tuple[str, str], ...]:
