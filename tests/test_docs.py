@@ -23,7 +23,10 @@ def blocks(text, language):
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-DOCUMENTS = ["README.md", "docs/guide.md", "docs/add-a-problem.md", "docs/learners.md"]
+DOCUMENTS = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("guide", "add-a-problem", "learners", "experiments")),
+]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)

@@ -182,6 +182,12 @@ def _finished(
     choice: Choice,
     profile: Profile,
 ) -> Table:
+    fewer = {
+        line.name: max(cell.seeds for cell in line.cells)
+        for line in lines
+        if METHODS[line.name].learns
+        and any(0 < cell.seeds < choice.size.seeds for cell in line.cells)
+    }
     shown = tuple(line for line in lines if any(cell.command for cell in line.cells))
     notes = (
         f"Average cost of the recommended policy, mean and 95 % interval of {choice.size.seeds} "
@@ -190,6 +196,7 @@ def _finished(
         f"(Welch's test at {100 * LEVEL:g} %, each entry by itself, as in the paper).",
         f"Reproduced: within {100 * TOLERANCE:g} % of the printed value (queue "
         f"{100 * QUEUE_TOLERANCE:g} %), or within {ROUNDING:g}, half of its last digit.",
+        *(f"Of {name}, at most {number} runs are finished." for name, number in fewer.items()),
     )
     return Table(name, f"{title}, {profile}", columns, shown, notes)
 
