@@ -200,6 +200,23 @@ def test_other_versions_profiles_and_folders_are_refused(alone, tmp_path):
     with pytest.raises(InputError, match="as a folder"):
         Store(foreign / "letter.txt", ABOUT)
     assert (foreign / "letter.txt").read_text() == "mine"
+    early = tmp_path / "early"  # killed before it was claimed
+    (early / "tasks").mkdir(parents=True)
+    assert len(Store(early, ABOUT)) == 0
+
+
+def test_results_of_another_version_are_refused(alone, tmp_path):
+    key = small_tasks()[0].key
+    rows = [{**row, "version": "0.0.9"} for row in alone.rows(key)]
+    with pytest.raises(InputError, match=r"done by iopea 0\.0\.9, and this is"):
+        Store(tmp_path / "out", ABOUT).add(key, rows)
+
+
+def test_counts_beyond_all_integers_are_kept(alone, tmp_path):
+    key = small_tasks()[0].key
+    store = Store(tmp_path / "out", ABOUT)
+    store.add(key, [{**row, "survivors": float(21**51)} for row in alone.rows(key)])
+    assert Store(tmp_path / "out", ABOUT).rows(key)[0]["survivors"] == pytest.approx(21.0**51)
 
 
 def test_a_damaged_file_is_named_and_nothing_else_is_lost(alone, tmp_path):
@@ -210,15 +227,21 @@ def test_a_damaged_file_is_named_and_nothing_else_is_lost(alone, tmp_path):
     broken.write_bytes(broken.read_bytes()[:200])
     swapped = folder / "tasks" / f"{tasks[4].key}.parquet"
     shutil.copy(folder / "tasks" / f"{tasks[5].key}.parquet", swapped)
-    (folder / "tasks" / ".draft.1.part").write_bytes(b"half")
+    for name, age in (("old", 100), ("new", 0)):  # one of a killed run, one of a run beside this
+        draft = folder / "tasks" / f".{name}.1.part"
+        draft.write_bytes(b"half")
+        os.utime(draft, (time.time() - age,) * 2)
+    best = folder / "tasks" / f"{tasks[0].best.key}.parquet"  # that no task of these needs any more
+    best.write_bytes(b"")
     told = []
     store = Store(folder, ABOUT, told.append)
-    assert len(told) == 2
-    assert str(broken) in told[0] + told[1]
-    assert "it holds another task" in told[0] + told[1]
-    assert not list((folder / "tasks").glob(".*"))
-    assert len(store) == len(alone) - 2
+    assert len(told) == 3
+    assert all(any(str(path) in line for line in told) for path in (broken, swapped, best))
+    assert any("it holds another task" in line for line in told)
+    assert [path.name for path in (folder / "tasks").glob(".*")] == [".new.1.part"]
+    assert len(store) == len(alone) - 3
     run_tasks(tasks, store, workers=1)
+    assert store.rows(tasks[0].best.key)[0]["cost"] == alone.rows(tasks[0].best.key)[0]["cost"]
     assert results(store, tasks).equals(results(alone, tasks))
 
 
@@ -274,6 +297,21 @@ def test_what_is_finished_is_not_done_again(alone, monkeypatch):
     monkeypatch.setattr("iopea.experiments.runner.perform", None)
     run_tasks(small_tasks(), alone, workers=1)
     assert len(alone) == len(small_tasks()) + 3
+
+
+def test_a_worker_that_was_killed_is_told_of_and_all_else_is_kept(tmp_path):
+    psutil = pytest.importorskip("psutil")
+    store = Store(tmp_path / "out", ABOUT)
+
+    def kill(progress):
+        if progress.done == 4:
+            for child in psutil.Process().children(recursive=True):
+                if "popen_loky_posix" in " ".join(child.cmdline()):
+                    child.kill()
+
+    with pytest.raises(InputError, match="A worker process ended in the middle of a task"):
+        run_tasks(small_tasks(), store, workers=2, watch=kill)
+    assert len(Store(tmp_path / "out", ABOUT)) >= 4
 
 
 def test_a_task_that_fails_is_named(tmp_path):
@@ -347,6 +385,7 @@ def filled(tmp_path, values, profile="as-published"):
                 cost = values.get(name, 10.0) + 0.01 * number * method.learns
                 row = dict.fromkeys(COLUMNS) | {
                     "task": task.key,
+                    "version": iopea.__version__,
                     "seed": task.seed,
                     "cost": cost,
                     "gap": cost / 10 - 1,

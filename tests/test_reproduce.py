@@ -2,6 +2,7 @@
 
 import csv
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -166,6 +167,10 @@ def test_curves_are_drawn_with_their_names():
         (("reproduce", "--seeds", "0"), "--seeds"),
         (("reproduce", "--seeds", "many"), "'many' is not a whole number"),
         (("reproduce", "--rows", "erm", "--without", "erm"), "No row is left"),
+        (("reproduce", "figure2", "--rows", "erm"), "figure2 is made whole"),
+        (("reproduce", "--only", "queue-fixed", "--document", "a.md"), "--document is made whole"),
+        (("reproduce", "--document", "report.txt"), "its name must end in .md"),
+        (("reproduce", "--stored"), "There is no folder"),
         (("compare", "nowhere.toml"), "There is no file nowhere.toml"),
         (("compare", PAPER / "queue-fixed.toml", "--learners", "ipoea"), "did you mean 'iopea'"),
         (("compare", PAPER / "queue-fixed.toml", "--learners", ","), "--learners is empty"),
@@ -208,7 +213,7 @@ def test_reproduce_writes_tables_figures_and_a_page(iopea, tmp_path):
     assert {"figure2.svg", "figure2.png", "regret.svg", "regret.png"} <= figures
     page = (out / "report.html").read_text()
     assert page.count("<svg") == 4
-    assert "iopea reproduce table1 --quick --profile as-stated --only" in page
+    assert re.search(r"iopea reproduce figure1 --quick --without [^<]*--profile as-stated", page)
     document = (tmp_path / "paper.md").read_text()
     assert "![Cost of dual-index policies](paper/figure2.png)" in document
     assert (tmp_path / "paper" / "figure2.png").read_bytes().startswith(b"\x89PNG")
@@ -224,14 +229,21 @@ def test_reproduce_writes_tables_figures_and_a_page(iopea, tmp_path):
 
     # The command of one entry prints it, runs nothing more and leaves the report as it is.
     before = (out / "report.html").read_bytes(), len(list((out / "tasks").iterdir()))
-    command = mine["command"].split()[1:]
-    status, text, _ = iopea(*command, "--without", "problem-specific", "--out", out)
+    status, text, _ = iopea(*mine["command"].split()[1:], "--out", out)
     assert status == 0
     assert "9.540" in text
+    # So do those of figures, which write a page of their own.
+    for target in ("figure1", "figure2", "regret"):
+        command = re.search(rf"iopea (reproduce {target} --quick[^<]*)<", page)[1].split()
+        status, text, _ = iopea(*command, "--out", out)
+        assert status == 0
+        assert re.search(rf"Written to .*/{target}.*\.html\.", text)
     assert ((out / "report.html").read_bytes(), len(list((out / "tasks").iterdir()))) == before
 
     # Another profile's folder is refused, with what to do.
-    status, _, err = iopea("reproduce", "--profile", "as-stated", "--out", out)
+    single = tmp_path / "single"
+    assert iopea("reproduce", "figure2", "--profile", "as-stated", "--out", single)[0] == 0
+    status, _, err = iopea("reproduce", "figure2", "--out", single)
     assert status == 2
     assert "give another folder with --out, or delete that one" in err
 
@@ -306,3 +318,31 @@ def test_compare_tests_learners_with_all_tests_accounted_for(iopea, tmp_path):
     finished = len(list((out / "tasks").iterdir()))
     assert iopea(*arguments)[0] == 0
     assert len(list((out / "tasks").iterdir())) == finished
+
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.toml"))
+
+
+def test_compare_takes_every_example_and_short_runs(iopea, tmp_path):
+    assert len(EXAMPLES) > 5
+    arguments = ("--learners", "iopea", "--seeds", 1, "--workers", 1, "--out", tmp_path / "out")
+    status, text, _ = iopea("compare", *EXAMPLES, "--horizon", 60, *arguments)
+    assert status == 0
+    assert "Nothing was tested" in text
+    assert "nan" not in text
+    assert iopea("compare", EXAMPLES[0], "--horizon", 1, *arguments)[0] == 0
+
+
+def test_where_the_best_cost_is_0_there_is_no_gap(iopea, tmp_path):
+    free = tmp_path / "free.toml"
+    free.write_text(SMALL.replace("lost_sales_cost = 4.0", "lost_sales_cost = 0.0"))
+    status, text, _ = iopea(
+        "compare", free, "--learners", "iopea", "--horizon", 300, "--seeds", 2, "--workers", 1,
+        "--out", tmp_path / "out",
+    )  # fmt: skip
+    assert status == 0
+    with (tmp_path / "out" / "tables" / "costs.csv").open() as file:
+        cell = next(csv.DictReader(file))
+    assert float(cell["mean"]) == pytest.approx(0.0, abs=0.5)
+    assert cell["gap"] == ""
+    assert "nan" not in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from iopea.errors import InputError, unknown
 from iopea.experiments.compare import Comparison, labels_of
 from iopea.experiments.costs import BASELINE, SIZES, Choice
 from iopea.experiments.formats import print_table
-from iopea.experiments.output import write_document, write_report
+from iopea.experiments.output import PAGE, check_document, write_document, write_report
 from iopea.experiments.reproduce import TARGETS, report_for, tasks_for
 from iopea.experiments.runner import Progress, Watch, run_tasks
 from iopea.experiments.scenarios import METHODS, PROFILES, scenarios
@@ -31,6 +32,7 @@ from iopea.learners.iopea import IOPEA
 from iopea.model import check_count
 
 _ALL = "all"
+_TABLES = ("table1", "table-queue")
 _BOTH = "both"
 #: Running tasks that are named.
 _MOST_NAMED = 2
@@ -79,36 +81,47 @@ def reproduce(
 ) -> None:
     """Run the paper's experiments and set them beside the printed numbers.
 
-    Without --only and --rows, tables, figures and one page of HTML are written to the folder; what
-    is finished there is not run again.
+    Tables, figures and one page of HTML are written to the folder; what is finished there is not
+    run again. With --only or --rows, part of the tables is printed, and nothing else.
     """
     if target not in (*TARGETS, _ALL):
         raise InputError(
             f"There is no table or figure {target!r}: known are {', '.join(TARGETS)} and {_ALL}."
         )
-    if document is not None and (only or rows):
-        raise InputError("--document is for whole tables: leave out --only and --rows.")
-    targets = tuple(each for each in TARGETS if target in (each, _ALL))
+    part = bool(only or rows)
+    targets = tuple(
+        each for each in TARGETS if target in (each, _ALL) and (each in _TABLES or not part)
+    )
+    if not targets or (part and document is not None):
+        what = target if not targets else "--document"
+        raise InputError(f"{what} is made whole: leave out --only and --rows.")
+    check_document(document)
     choice = _choice(full, profile, only or [], rows or [], without or [], seeds, first_seed)
     check_count("--workers", workers, least=0)
     console = Console(stderr=True)
-    about = {"command": "reproduce", "profiles": list(choice.profiles)}
+    if stored and not out.is_dir():
+        raise InputError(f"There is no folder {out}: --stored reports what a run has left there.")
+    about = {"command": "reproduce", "profiles": list(PROFILES if part else choice.profiles)}
     store = Store(
         out,
         about,
         warn=lambda sentence: console.print(sentence, highlight=False, soft_wrap=True),
-        part=bool(only or rows),
+        part=True,
     )
     if not stored:
         _try_out(choice)
         _run(tasks_for(choice, targets), store, workers, cluster, console)
     report = report_for(choice, targets, store)
     _show(report)
-    if only or rows:
+    if part:
         return
     if document is not None:
         write_document(report, document)
-    typer.echo(f"Written to {write_report(report, out)}.")
+    # The page of everything is not replaced by one of a part.
+    whole = target == _ALL and list(choice.profiles) == store.about["profiles"]
+    names = (target, *([] if profile == _BOTH else [profile]))
+    page = write_report(report, out, PAGE if whole else f"{'-'.join(names)}.html")
+    typer.echo(f"Written to {page}.")
 
 
 def _choice(
@@ -223,7 +236,7 @@ def _run(
 def _command(
     files: list[Path], names: tuple[str, ...], horizon: int, seeds: int, first_seed: int
 ) -> str:
-    words = ["iopea compare", *map(str, files), f"--learners {','.join(names)}"]
+    words = ["iopea compare", *map(shlex.quote, map(str, files)), f"--learners {','.join(names)}"]
     words += [f"--horizon {horizon}", f"--seeds {seeds}"]
     return " ".join(words + [f"--first-seed {first_seed}"] * bool(first_seed))
 

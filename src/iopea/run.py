@@ -49,6 +49,8 @@ _MOST_COARSE = 2**13
 _PROMISING = 9
 #: Parameters up to which a class is searched by nets.
 _MOST_SEARCHED = 2
+#: A best cost no larger than this is 0 but for rounding.
+_NOTHING = 1e-12
 #: The best policies that were found for oracles, by their system.
 _FOUND: dict[str, Policy] = {}
 _FINDING = threading.Lock()
@@ -163,7 +165,11 @@ class BestInClass:
     seed: int
 
     def relative_gaps(self, simulator: Simulator, choices: Sequence[Recommendation]) -> Array:
-        """How much dearer than the best policy things are, as a share of g*.
+        """How much dearer than the best policy things are, as a share of g*."""
+        return np.array([self.share(gap) for gap in self.gaps(simulator, choices)])
+
+    def gaps(self, simulator: Simulator, choices: Sequence[Recommendation]) -> Array:
+        """How much dearer than the best policy things are, per step.
 
         Policies are compared on the very same path, and so are controllers that run compiled;
         others on many copies of the system, beside the best policy on the same copies.
@@ -172,8 +178,10 @@ class BestInClass:
         if control is not None:
             choices = [_plainly(choice, control) for choice in choices]
         different = list(dict.fromkeys(choices))
-        policies = [choice for choice in different if isinstance(choice, tuple)]
-        gaps: dict[Recommendation, float] = {}
+        gaps: dict[Recommendation, float] = {self.policy: 0.0}
+        policies = [
+            choice for choice in different if isinstance(choice, tuple) and choice not in gaps
+        ]
         if policies:
             costs = evaluate(simulator, np.array(policies), self.steps, self.seed).cost
             gaps.update(zip(policies, costs - self.cost, strict=True))
@@ -188,7 +196,7 @@ class BestInClass:
         for choice in controllers:
             if choice not in gaps:
                 gaps[choice] = self._gap_on_copies(simulator, choice)
-        return np.array([self.share(gaps[choice]) for choice in choices])
+        return np.array([gaps[choice] for choice in choices])
 
     def _gap_on_copies(self, simulator: Simulator, controller: Controller) -> float:
         """How much dearer a controller is than the best policy, which is run once per process."""
@@ -204,7 +212,7 @@ class BestInClass:
 
     def share(self, cost: float) -> float:
         """A cost as a share of g*, or of its size where g* is negative; NaN where it is 0."""
-        return float(cost / abs(self.cost)) if self.cost else math.nan
+        return float(cost / abs(self.cost)) if abs(self.cost) > _NOTHING else math.nan
 
 
 def _plainly(choice: Recommendation, control: Control) -> Recommendation:

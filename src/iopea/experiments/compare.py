@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,12 +14,14 @@ from iopea.experiments.figures import costs_over_time
 from iopea.experiments.reproduce import facts
 from iopea.experiments.statistics import LEVEL, holm, mean_of, welch
 from iopea.experiments.store import Store
-from iopea.experiments.tables import IMPROVED, WORSE, Cell, Figure, Line, Report, Table
+from iopea.experiments.tables import IMPROVED, WORSE, Cell, Figure, Line, Report, Table, runs
 from iopea.experiments.tasks import Row, Task, best_from, system_text
 from iopea.learners import learner_named
 from iopea.problems.base import Problem
 from iopea.types import Truth
 
+#: Characters of a label, which is part of names of files.
+_LONGEST = 60
 #: The learner on whose chance regret is measured.
 _YARDSTICK = "optimal"
 
@@ -116,21 +119,22 @@ class Comparison:
                         mean.value,
                         mean.half,
                         mean.count,
-                        gap=mean_of([row["gap"] for row in rows]).value,
+                        gap=_known(mean_of([row["gap"] for row in rows]).value),
                         sign=sign,
-                        p_value=None if p_value != p_value else p_value,
+                        p_value=_known(p_value),
                         command=self.command,
                     )
                 )
             lines.append(Line("", name, tuple(cells)))
-        tests = sum(p_value == p_value for p_value in p_values)
+        tests = sum(not math.isnan(p_value) for p_value in p_values)
         notes = (
-            f"Average cost of what is recommended after {self.horizon:,} steps, mean and 95 % "
-            f"interval of {len(self.seeds)} runs; in brackets how much above the best policy of "
-            "the class.",
+            f"Average cost of what is recommended after {self.horizon:,} steps, "
+            f"{runs(len(self.seeds))}; in brackets how much above the best policy of the class.",
             f"{IMPROVED} significantly better than {base}, {WORSE} worse: Welch's test at "
             f"{100 * LEVEL:g} %, with p-values that account for all {tests} tests of this table "
-            "(Holm).",
+            "(Holm)."
+            if tests
+            else "Nothing was tested: that takes two learners and two runs of each.",
             *self._refusals(),
         )
         return Table("costs", "Cost of what was learned", tuple(self.systems), tuple(lines), notes)
@@ -175,9 +179,12 @@ class Comparison:
             curves(tasks, store, "average"),
             best.cost,
             self.command,
-            f"{label}: mean of {len(self.seeds)} runs with its 95 % interval. The dotted line is "
-            "the best policy of the class.",
+            f"{label}: {runs(len(self.seeds))}. The dotted line is the best policy of the class.",
         )
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
 
 
 def labels_of(stems: Sequence[str]) -> list[str]:
@@ -188,7 +195,7 @@ def labels_of(stems: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for stem in stems:
-        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-") or "problem"
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:_LONGEST] or "problem"
         label, number = plain, 1
         while label in found:
             number += 1

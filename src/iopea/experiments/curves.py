@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import stats
@@ -15,10 +15,9 @@ from iopea.experiments.costs import Choice
 from iopea.experiments.scenarios import METHODS, Method, Profile, Scenario, scenarios
 from iopea.experiments.statistics import CONFIDENCE
 from iopea.experiments.store import Store
-from iopea.experiments.tasks import Task, best_from, system_text
+from iopea.experiments.tasks import Task, system_text
 from iopea.files import problem_from
 from iopea.problems.hard import HardInstance
-from iopea.run import BestInClass
 from iopea.types import Array
 
 #: The setting of the paper's figure of costs over time.
@@ -29,7 +28,8 @@ REGRET_METHODS = ("iopea", "iopea-published")
 HARD = HardInstance(policies=64, width=1, span=4)
 #: Confidence of the theorem's bound that is drawn.
 _DELTA = 0.05
-_FIRST_LOOK = 1000
+#: The first look at a run: after so many steps, or of short ones after this part.
+_FIRST_LOOK, _SHORT = 1000, 10
 
 
 def looks(last: int) -> tuple[int, ...]:
@@ -37,9 +37,12 @@ def looks(last: int) -> tuple[int, ...]:
 
     >>> looks(10_000)
     (1000, 2000, 5000, 10000)
+    >>> looks(300)
+    (50, 100, 200, 300)
     """
-    steps = [digit * 10**power for power in range(3, len(str(last))) for digit in (1, 2, 5)]
-    return (*(each for each in steps if _FIRST_LOOK <= each < last), last)
+    first = min(_FIRST_LOOK, last // _SHORT)
+    steps = [digit * 10**power for power in range(len(str(last))) for digit in (1, 2, 5)]
+    return (*(each for each in steps if first <= each < last), last)
 
 
 @dataclass(frozen=True)
@@ -51,11 +54,13 @@ class Curve:
     name : str. Of the method.
     steps : array (n,).
     values : array (runs, n).
+    constant : bool. Whether it is the same at all times, and known at one.
     """
 
     name: str
     steps: Array
     values: Array
+    constant: bool = False
 
     @property
     def mean(self) -> Array:
@@ -97,7 +102,8 @@ def curves(tasks: dict[str, list[Task]], store: Store, column: str) -> list[Curv
         if rows:
             steps = np.array([row["steps"] for row in rows[0]], dtype=np.float64)
             values = np.array([[row[column] for row in run] for run in rows])
-            found.append(Curve(name, steps, values))
+            constant = name in METHODS and not METHODS[name].learns and steps.size == 1
+            found.append(Curve(name, steps, values, constant))
     return found
 
 
@@ -142,8 +148,10 @@ def hard_tasks(choice: Choice) -> dict[int, dict[str, list[Task]]]:
             horizons=(horizon,),
             evaluation=choice.size.evaluation,
         )
-        runs = [task.at(seed) for seed in choice.seeds]
-        found[horizon] = {"iopea": runs}
+        found[horizon] = {
+            name: [replace(task, learner=name).at(seed) for seed in choice.seeds]
+            for name in ("iopea", "optimal")
+        }
     return found
 
 
@@ -212,12 +220,12 @@ def _hard_panel(choice: Choice, store: Store) -> RegretPanel:
     """Regret on the instances of the lower bound, one horizon each."""
     steps, values, lower = [], [], []
     for horizon, tasks in hard_tasks(choice).items():
-        runs = [store.rows(task.key)[-1] for task in tasks["iopea"] if task.key in store]
-        if len(runs) < len(choice.seeds):
+        both = list(zip(tasks["iopea"], tasks["optimal"], strict=True))
+        if any(task.key not in store for pair in both for task in pair):
             continue
-        best: BestInClass = best_from(store.rows(tasks["iopea"][0].best.key)[0])
+        averages = [[store.rows(task.key)[-1]["average"] for task in pair] for pair in both]
         steps.append(float(horizon))
-        values.append([(row["average"] - best.cost) * horizon for row in runs])
+        values.append([(mine - best) * horizon for mine, best in averages])
         lower.append((float(horizon), HARD.lower_bound(horizon)))
     upper = _upper(system_text(HARD, HARD.hardest(choice.size.curve)), choice.size.curve)
     title = f"hard instance, {HARD.policies} arms"

@@ -74,10 +74,11 @@ def _style(name: str, names: Sequence[str]) -> tuple[str, str, str]:
 
 def _draw_curves(axes: Axes, found: Sequence[Curve], level: float | None) -> None:
     names = [curve.name for curve in found]
-    highest = max((float(curve.mean.max()) for curve in found if curve.steps.size > 1), default=0.0)
+    moving = [curve for curve in found if not curve.constant]
+    highest = max((float(curve.mean.max()) for curve in moving), default=np.inf)
     for curve in found:
         colour, marker, dash = _style(curve.name, names)
-        if curve.steps.size == 1:  # it does not change
+        if curve.constant:
             value = float(curve.mean[0])
             if value <= _WITHIN * highest:
                 axes.axhline(value, color=colour, linestyle=dash, label=curve.name)
@@ -98,7 +99,8 @@ def _draw_curves(axes: Axes, found: Sequence[Curve], level: float | None) -> Non
         )
     if level is not None:
         axes.axhline(level, color="#222222", linewidth=0.8, linestyle=(0, (1, 2)))
-    axes.set_xscale("log")
+    if moving:
+        axes.set_xscale("log")
     axes.set_xlabel("steps T")
 
 
@@ -195,7 +197,8 @@ def regret_figure(panels: Sequence[RegretPanel], command: str) -> Figure:
             axes.set_visible(False)
         caption = (
             "Cost beyond that of the best policy on the same chance, mean of the runs with its "
-            "95 % interval, and the exponent of T fitted to it with its standard error. Upper "
+            "95 % interval (drawn down to a tenth of the mean), and the exponent of T fitted to it "
+            "with its standard error. Upper "
             "bounds are the theorem's with the constants of its proof, which hold for the rule "
             "“theorem” with a probability of 85 %; where none is drawn, its assumptions don't "
             "hold or its horizon is longer. The lower bound is about the hard instance, which is "

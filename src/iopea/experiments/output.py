@@ -15,7 +15,13 @@ from iopea.storage import writing
 PAGE = "report.html"
 
 
-def write_report(report: Report, directory: str | Path) -> Path:
+def check_document(path: Path | None) -> None:
+    """Refuse a document that is no Markdown, before any work is done."""
+    if path is not None and path.suffix != ".md":
+        raise InputError(f"Cannot write a document to {path}: its name must end in .md.")
+
+
+def write_report(report: Report, directory: str | Path, page: str = PAGE) -> Path:
     """Write all files of a report, and return the page's."""
     folder = Path(directory)
     for part in report.parts:
@@ -29,15 +35,14 @@ def write_report(report: Report, directory: str | Path) -> Path:
         else:
             _write(folder / "figures" / f"{part.name}.svg", part.svg.encode())
             _write(folder / "figures" / f"{part.name}.png", part.png)
-    _write(folder / PAGE, to_html(report).encode())
-    return folder / PAGE
+    _write(folder / page, to_html(report).encode())
+    return folder / page
 
 
 def write_document(report: Report, path: str | Path) -> None:
     """Write a report as one Markdown file, its figures in a folder of the same name beside it."""
     target = Path(path)
-    if target.suffix != ".md":
-        raise InputError(f"Cannot write a document to {target}: its name must end in .md.")
+    check_document(target)
     lines = [f"# {report.title}", "", *(f"{paragraph}\n" for paragraph in report.lead)]
     for part in report.parts:
         if isinstance(part, Table):

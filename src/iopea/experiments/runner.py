@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,8 +63,9 @@ def run_tasks(
     cluster : str, optional. Address of a Dask scheduler, whose workers are used instead.
     watch : callable. Is told how far the run has come.
     """
-    missing = {task.key: task for task in tasks if task.key not in store}
-    needed = {task.best.key: task.best for task in missing.values() if task.learner is not None}
+    wanted = {task.key: task for task in tasks}
+    missing = {key: task for key, task in wanted.items() if key not in store}
+    needed = {task.best.key: task.best for task in wanted.values() if task.learner is not None}
     bests = {key: task for key, task in needed.items() if key not in store}
     others = {key: task for key, task in missing.items() if key not in bests}
     # Long tasks first, so that no core is left with one at the end.
@@ -70,12 +73,22 @@ def run_tasks(
     state = _State(watch, [task for stage in stages for task in stage])
     if not state.total:
         return
-    with _backend(workers, cluster) as parallel:
-        for stage in stages:
-            jobs = (delayed(_carry_out)(task, _best_of(task, store)) for task in state.take(stage))
-            for key, rows in parallel(jobs):
-                store.add(key, rows)
-                state.finished(key)
+    try:
+        with _backend(workers, cluster) as parallel:
+            for stage in stages:
+                jobs = (
+                    delayed(_carry_out)(task, _best_of(task, store)) for task in state.take(stage)
+                )
+                for key, rows in parallel(jobs):
+                    store.add(key, rows)
+                    state.finished(key)
+    except (BrokenExecutor, CancelledError) as error:
+        who = "A worker process" if cluster is None else f"The cluster at {cluster}"
+        raise InputError(
+            f"{who} ended in the middle of a task, perhaps for lack of memory "
+            f"({type(error).__name__}). {len(store)} finished tasks are kept: give the same "
+            "command again, with fewer --workers if it is memory."
+        ) from None
 
 
 class _State:
@@ -120,6 +133,8 @@ def _carry_out(task: Task, best: BestInClass | None) -> tuple[str, list[Row]]:
 @contextlib.contextmanager
 def _backend(workers: int, cluster: str | None) -> Iterator[Parallel]:
     """What does jobs and gives results as they come."""
+    # What is left when a run ends early is done again by the next; joblib would warn of it.
+    warnings.filterwarnings("ignore", "[0-9]+ tasks? .*", UserWarning, "joblib")
     how: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
     if cluster is None:
         number = workers or os.cpu_count() or 1

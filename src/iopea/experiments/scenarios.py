@@ -176,12 +176,21 @@ class Method:
         found: str | None = _by_beginning(self.learners, scenario.name)
         return found
 
+    def system(self, scenario: Scenario) -> str:
+        """Problem and truth as this method has them, as text."""
+        return scenario.system(**(_by_beginning(self.changes, scenario.name) or {}))
+
+    def charged_otherwise(self, scenario: Scenario) -> bool:
+        """Whether it pays for what others get for nothing, so that costs can't be compared."""
+        changes = _by_beginning(self.changes, scenario.name) or {}
+        paid = scenario.tables["problem"].get("expedited_cost")
+        return bool(changes.get("expedited_cost", paid) != paid)
+
     def task(self, scenario: Scenario, evaluation: int, horizons: tuple[int, ...] = ()) -> Task:
         """Its run on a setting, with seed 0, to the setting's horizon if none are given."""
         if self.horizon is not None:
             horizons = (self.horizon,)
-        changes = _by_beginning(self.changes, scenario.name) or {}
-        own, reference = scenario.system(**changes), scenario.system()
+        own, reference = self.system(scenario), scenario.system()
         return Task(
             label=scenario.name,
             system=own,

@@ -7,8 +7,10 @@ finished task is kept and none is kept in part. All of them read as one table:
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,7 @@ COLUMNS: dict[str, Any] = {
     "gap": pl.Float64,
     "average": pl.Float64,
     "recommendation": pl.String,
-    "survivors": pl.Int64,
+    "survivors": pl.Float64,
     "standard_error": pl.Float64,
     "seconds": pl.Float64,
 }
@@ -45,6 +47,8 @@ MEASURED = ("seconds",)
 _MANIFEST = "manifest.json"
 _TASKS = "tasks"
 _SUFFIX = ".parquet"
+#: Seconds after which a file that is not complete is nobody's: writing takes a moment.
+_ABANDONED = 60.0
 
 
 class Store:
@@ -67,6 +71,7 @@ class Store:
     ) -> None:
         self.directory = Path(directory)
         self._part = part
+        self.about: dict[str, Any] = {}
         self._tasks = self.directory / _TASKS
         self._claim({"version": iopea.__version__, **about})
         self._rows: dict[str, list[Row]] = {}
@@ -87,15 +92,18 @@ class Store:
         manifest = self.directory / _MANIFEST
         try:
             if manifest.exists():
-                self._compare(json.loads(manifest.read_text("utf-8")), about)
-            elif self.directory.is_dir() and any(self.directory.iterdir()):
+                self.about = json.loads(manifest.read_text("utf-8"))
+                self._compare(self.about, about)
+            elif self.directory.is_dir() and self._foreign():
                 raise InputError(
                     f"{self.directory} is not empty and holds no results of iopea: "
                     "give another folder with --out."
                 )
             self._tasks.mkdir(parents=True, exist_ok=True)
             for draft in self._tasks.glob(f".*{DRAFT}"):
-                draft.unlink(missing_ok=True)  # of a run that was killed
+                with contextlib.suppress(FileNotFoundError):  # another run has finished it
+                    if time.time() - draft.stat().st_mtime > _ABANDONED:
+                        draft.unlink()  # of a run that was killed
         except ValueError as error:
             if isinstance(error, InputError):
                 raise
@@ -110,6 +118,14 @@ class Store:
         if not manifest.exists():
             with writing(manifest) as file:
                 file.write(json.dumps(about, indent=2).encode())
+            self.about = about
+
+    def _foreign(self) -> bool:
+        """Whether a folder without a manifest holds more than a run that was killed early."""
+        found = [path for path in self.directory.iterdir() if not path.name.endswith(DRAFT)]
+        return any(path != self._tasks for path in found) or (
+            self._tasks.is_dir() and any(self._tasks.glob(f"*{_SUFFIX}"))
+        )
 
     def _compare(self, there: Any, here: dict[str, Any]) -> None:
         if not isinstance(there, dict):
@@ -136,8 +152,14 @@ class Store:
     def add(self, key: str, rows: list[Row]) -> None:
         """Keep what a task left, on disk before this returns."""
         path = self._tasks / f"{key}{_SUFFIX}"
-        frame = pl.DataFrame(rows, schema=COLUMNS)
+        versions = {row["version"] for row in rows} - {iopea.__version__}
+        if versions:
+            raise InputError(
+                f"Task {key} was done by iopea {versions.pop()}, and this is {iopea.__version__}: "
+                "install the same version for all workers."
+            )
         try:
+            frame = pl.DataFrame(rows, schema=COLUMNS)
             with writing(path) as file:
                 frame.write_parquet(file)
             _settle(self._tasks)

@@ -9,6 +9,8 @@ from typing import Literal
 Verdict = Literal["reproduced", "differs", "better"]
 Unit = Literal["cost", "share"]
 
+#: Costs are shown to so many digits after the point at the most.
+_SMALLEST = 1e-3
 #: Signs of a significant improvement, and of the opposite.
 IMPROVED, WORSE = "★", "○"
 
@@ -54,11 +56,12 @@ class Cell:
         >>> Cell(0.0107, 0.0003, 20, unit="share").text
         '1.07 ± 0.03 %'
         """
-        if not self.seeds:
+        if not self.seeds or math.isnan(self.mean):
             return "–"
         if self.unit == "share":
             return f"{self.sign}{_with_error(100 * self.mean, 100 * self.half, 2)} %"
-        places = 3 if not self.mean else max(0, 3 - math.floor(math.log10(abs(self.mean))))
+        size = max(abs(self.mean), _SMALLEST)
+        places = max(0, 3 - math.floor(math.log10(size)))
         gap = "" if self.gap is None else f" ({percent(self.gap)})"
         return f"{self.sign}{_with_error(self.mean, self.half, places)}{gap}"
 
@@ -66,6 +69,15 @@ class Cell:
 def _with_error(value: float, half: float, places: int) -> str:
     value = round(value, places) + 0.0  # no minus before a zero
     return f"{value:.{places}f}" + ("" if math.isnan(half) else f" ± {half:.{places}f}")
+
+
+def runs(number: int) -> str:
+    """What a mean is taken over, in words.
+
+    >>> runs(1), runs(20)
+    ('one run', 'mean and 95 % interval of 20 runs')
+    """
+    return "one run" if number == 1 else f"mean and 95 % interval of {number} runs"
 
 
 def percent(share: float) -> str:

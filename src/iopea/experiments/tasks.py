@@ -133,7 +133,7 @@ def perform(task: Task, best: BestInClass | None = None) -> list[Row]:
                 "steps": horizon,
                 "average": total / elapsed,
                 "recommendation": _written(result.recommendation),
-                "survivors": result.survivors,
+                "survivors": None if result.survivors is None else float(result.survivors),
                 "seconds": time.perf_counter() - start,
             }
         )
@@ -153,7 +153,7 @@ def _costs(
         # The best policy of the other system is a yardstick in this one, too.
         here = evaluate(system, np.array([best.policy]), best.steps, best.seed)
         level = replace(best, cost=float(here.cost[0]))
-    return np.asarray(level.cost + abs(level.cost) * level.relative_gaps(system, choices))
+    return np.asarray(level.cost + level.gaps(system, choices))
 
 
 def _written(choice: Recommendation) -> str:

@@ -229,7 +229,9 @@ class IOPEA(Learner):
     def recommend(self) -> Policy:
         """The survivor with the best estimate; what is being played while nothing is known.
 
-        Rules that don't pool speak by their last finished epoch.
+        Rules that don't pool speak by their last finished epoch. Where the class is too large for
+        a net of the wanted radius, the best policy by estimate between the survivor and its
+        neighbours, if the records tell of them.
         """
         if self.rule.leaves_to_chance:
             return self._played
@@ -337,14 +339,16 @@ def _pool(
     if problem.plug_in and policies.count(spacing) > MOST_LISTED:
         nothing = np.empty((0, policies.dimension))
         return Implicit(problem, problem.evaluator(nothing, threads, precision))
+    thinned_to = None
     if rule.points_per_axis is not None:
         net = policies.thinned(rule.points_per_axis, spacing)
     elif radius is None and policies.dimension > 1 and policies.count(spacing) > MOST_LISTED:
         per_axis = int(MOST_LISTED ** (1 / policies.dimension))
         net = policies.thinned(per_axis, spacing)
+        thinned_to = policies.extent / (per_axis - 1)
     else:
         net = policies.net(spacing)
-    return Listed(problem, net, problem.evaluator(net, threads, precision))
+    return Listed(problem, net, problem.evaluator(net, threads, precision), thinned_to)
 
 
 def _setting(problem: Problem, pool: Pool, delta: float, horizon: int | None) -> Setting:

@@ -70,11 +70,26 @@ class Pool(ABC):
         """Go on from a saved state."""
 
 
-class Listed(Pool):
-    """Policies by their numbers in a net."""
+#: Spacings of a finer net, in which the recommendation is looked for, within one of a thinned net.
+_FINER = 4
 
-    def __init__(self, problem: Problem, policies: Array, evaluator: Evaluator) -> None:
+
+class Listed(Pool):
+    """Policies by their numbers in a net.
+
+    Where the net had to be thinned, the best policy by estimate is looked for between its points,
+    too, as far as the evaluator can tell of them. All else is about the net.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        policies: Array,
+        evaluator: Evaluator,
+        thinned_to: float | None = None,
+    ) -> None:
         self.policies = policies
+        self._class, self._spacing = problem.policy_class, thinned_to
         self.order = problem.order(policies)
         self.evaluator = evaluator
         self._preference = problem.preference(policies)
@@ -117,7 +132,21 @@ class Listed(Pool):
         means = self.evaluator.estimates().mean if now else self._means
         if not np.isfinite(means).any():
             return None
-        return self._policy(self._alive[np.nanargmin(means)])
+        best = self._policy(self._alive[np.nanargmin(means)])
+        return self._refined(best) if now and self._spacing is not None else best
+
+    def _refined(self, best: Policy) -> Policy:
+        """The best policy by estimate that is no farther from this one than its neighbours."""
+        point, spacing = np.array([best]), self._spacing or 0.0
+        if self.evaluator.means_of(point) is None:
+            return best
+        fine = self._class.net(spacing / _FINER)
+        near = np.abs(fine - point).max(axis=1) < spacing
+        candidates = np.vstack([point, fine[near]])
+        means = self.evaluator.means_of(candidates)
+        if means is None or not np.isfinite(means).any():
+            return best
+        return tuple(map(float, candidates[np.nanargmin(means)]))
 
     def survives(self, policy: Policy, rule: Rule, epoch: int) -> bool:
         return bool((self.surviving == np.array(policy)).all(axis=1).any())

@@ -130,6 +130,13 @@ class Evaluator(ABC):
     def estimates(self) -> Estimates:
         """Batch sums of every remaining policy, the batch in progress included."""
 
+    def means_of(self, policies: Array) -> Array | None:
+        """Estimated costs of any policies, an array (n, d); None where candidates alone are known.
+
+        NaN of those of which the data says nothing.
+        """
+        return None
+
     @abstractmethod
     def forget(self) -> None:
         """Drop the sums, not the states: a new epoch of a rule that doesn't pool."""

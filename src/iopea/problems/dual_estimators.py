@@ -19,6 +19,7 @@ every path needs none of them: :mod:`iopea.problems.dual_replay`.
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -146,6 +147,13 @@ class _Pooled(DualEvaluator):
         if self._known is None:
             self._known = self._estimate(*self._data())
         return self._known
+
+    def means_of(self, policies: Array) -> Array:
+        """Estimated costs of any policies on all records; NaN where they say nothing."""
+        records = self._data()
+        other = copy(self)
+        other._policies = policies
+        return other._estimate(*records).mean
 
     @abstractmethod
     def _estimate(self, stock: Array, sales: Array) -> Estimates: ...
