@@ -30,15 +30,19 @@ Row = dict[str, Any]
 _DIGEST = 16
 #: Rough seconds per million steps, by learner, and by learner and kind of problem.
 _SECONDS = {
-    "feedback-graph": 15.0,
-    "ppo": 125.0,
-    "random": 50.0,
-    "ucrl2": 10.0,
-    "basa": 7.0,
+    "basa": 8.0,
     "erm": 1.0,
-    "erm dual-sourcing": 15.0,
-    "iopea": 1.0,
-    "iopea dual-sourcing": 10.0,
+    "erm dual-sourcing": 4.0,
+    "erm queue": 6.0,
+    "feedback-graph": 8.0,
+    "iopea": 2.0,
+    "iopea dual-sourcing": 8.0,
+    "iopea lost-sales": 4.0,
+    "order-up-to": 4.0,
+    "ppo": 130.0,
+    "random": 50.0,
+    "sgd-base-stock": 12.0,
+    "ucrl2": 3.0,
 }
 _OTHERS = 0.5
 

@@ -153,10 +153,11 @@ class _Pooled(DualEvaluator):
         records = self._data()
         other = copy(self)
         other._policies = policies
-        return other._estimate(*records).mean
+        return other._estimate(*records, with_error=False).mean
 
     @abstractmethod
-    def _estimate(self, stock: Array, sales: Array) -> Estimates: ...
+    def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
+        """Costs by batch of all candidates; for means alone, without the error of a law."""
 
     def forget(self) -> None:
         """Drop all records."""
@@ -216,7 +217,7 @@ class LevelEstimator(_Pooled):
             self._reach = max(self._reach, *trajectory.policy)
         return super().observe(trajectory, evaluate)
 
-    def _estimate(self, stock: Array, sales: Array) -> Estimates:
+    def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
         tops = self._policies.max(axis=1)
         told = tops <= self._reach + self._tolerance
         highest = tops[told].max(initial=0.0)
@@ -264,7 +265,7 @@ class ProductLimitEstimator(_Pooled):
     that changes for a candidate goes into the batch sums of the group (a jackknife).
     """
 
-    def _estimate(self, stock: Array, sales: Array) -> Estimates:
+    def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
         ends = batch_ends(stock.size, len(self._policies))
         sizes = np.diff(ends, prepend=0).astype(np.float64)
         sold_out = sales >= stock
@@ -276,7 +277,8 @@ class ProductLimitEstimator(_Pooled):
         unseen = np.isinf(demand)
         low = np.where(unseen, sales.max(), demand)  # beyond all that was ever seen
         sums = self._simulate(low, ends, self._policies)
-        self._add_law_error(sums, law, shares, ends)
+        if with_error:
+            self._add_law_error(sums, law, shares, ends)
         if not unseen.any():
             return Estimates(sums, sizes)
         high = np.where(unseen, 2 * self._problem.bound, demand)
