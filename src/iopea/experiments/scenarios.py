@@ -26,6 +26,8 @@ LAWS = ("exponential", "normal", "uniform")
 BLOCKS = ("inventory-small", "inventory-large", "dual-small", "dual-large")
 ARRIVALS = ("decaying", "fixed")
 ZERO_DEMAND = 0.3
+#: The part of the steps on which slow methods are evaluated.
+_SLOW = 4
 
 #: Steps of a run, bound of demand and highest level, where it depends on the law by law.
 _HORIZON = {"small": 100_000, "large": 300_000, "queue": 300_000}
@@ -155,7 +157,7 @@ class Method:
     changes : dict. Values of the problem that it gets otherwise, by the beginning of a setting's
         name.
     printed : str, optional. The row of the printed table it stands beside.
-    slow : bool. Whether it is left out of quick runs.
+    slow : bool. Whether it is left out of quick runs, and evaluated on a quarter of the steps.
     implementable : bool. Whether it sees no more than records.
     learns : bool. Whether its seeds differ in what is recommended: one is enough otherwise.
     horizon : int, optional. Steps after which it changes no more.
@@ -197,7 +199,7 @@ class Method:
             learner=self.learner(scenario),
             settings=as_text(self.settings),
             horizons=horizons or (scenario.horizon,),
-            evaluation=evaluation,
+            evaluation=evaluation // _SLOW if self.slow else evaluation,
             reference=None if own == reference else reference,
         )
 
