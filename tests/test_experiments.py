@@ -343,9 +343,9 @@ def test_killed_at_ten_moments_it_goes_on_and_ends_with_the_same_table(tmp_path)
     subprocess.run([*COMMAND, "2", "--out", whole], check=True, capture_output=True, timeout=300)
     complete = set(state_of(whole))
     finished = {}
-    for _ in range(10):
+    for kill in range(10):
         process = subprocess.Popen(
-            [*COMMAND, "1", "--out", torn],
+            [*COMMAND, str(1 + kill % 2), "--out", torn],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,

@@ -190,7 +190,7 @@ def regret_figure(panels: Sequence[RegretPanel], command: str) -> Figure:
     """Regret on log axes, with fitted exponents and bounds."""
     with _drawing():
         rows = (len(panels) + 1) // 2
-        canvas = Canvas(figsize=(7.4, 2.9 * rows), layout="constrained")
+        canvas = Canvas(figsize=(7.4, 3.4 * rows), layout="constrained")
         for axes, panel in zip(canvas.subplots(rows, 2, squeeze=False).flat, panels, strict=False):
             _draw_regret(axes, panel)
         for axes in canvas.axes[len(panels) :]:
@@ -246,4 +246,4 @@ def _draw_regret(axes: Axes, panel: RegretPanel) -> None:
     axes.set_xlabel("steps T")
     axes.set_ylabel("regret")
     axes.set_title(panel.title, loc="left", fontsize=9)
-    axes.legend(loc="best", fontsize=8)
+    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.2), fontsize=8)
