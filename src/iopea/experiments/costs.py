@@ -77,7 +77,7 @@ class Size:
 SIZES = {
     size.name: size
     for size in (
-        Size("quick", seeds=3, evaluation=2_000_000, curve=100_000, slow=False),
+        Size("quick", seeds=3, evaluation=1_000_000, curve=100_000, slow=False),
         Size("full", seeds=20, evaluation=8_000_000, curve=1_000_000, slow=True),
     )
 }
