@@ -21,7 +21,7 @@ lint: $(VENV)/dev
 bench: $(VENV)/core
 	$(BIN)/iopea bench
 
-# Every table and figure of the paper, 20 runs each, without PPO; about half an hour. Goes on where it
+# Every table and figure of the paper, 20 runs each, without PPO; about 25 minutes on two cores. Goes on where it
 # was stopped.
 reproduce: $(VENV)/core
 	$(BIN)/iopea reproduce --full --without ppo
