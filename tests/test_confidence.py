@@ -13,13 +13,12 @@ from iopea.confidence import (
     Published,
     Setting,
     Theorem,
-    _critical_value,
-    _studentise,
     rule_named,
     theorem_epoch_length,
     theorem_epochs,
     theorem_half_width,
 )
+from iopea.critical import critical_value, studentise
 from iopea.errors import InputError
 from iopea.types import Estimates
 
@@ -266,15 +265,15 @@ many_angles = hnp.arrays(float, st.integers(0, 60), elements=st.floats(0.0, math
 @given(freedoms, levels)
 def test_a_single_comparison_is_a_t_test(freedom, level):
     exact = stats.t.isf(level, freedom)
-    assert _critical_value(np.zeros(1), freedom, level) == pytest.approx(exact, rel=1e-8)
-    assert _critical_value(np.empty(0), freedom, level) == pytest.approx(exact, rel=1e-8)
-    assert _critical_value(np.zeros(5000), freedom, level) == pytest.approx(exact, rel=1e-8)
+    assert critical_value(np.zeros(1), freedom, level) == pytest.approx(exact, rel=1e-8)
+    assert critical_value(np.empty(0), freedom, level) == pytest.approx(exact, rel=1e-8)
+    assert critical_value(np.zeros(5000), freedom, level) == pytest.approx(exact, rel=1e-8)
 
 
 @patient
 @given(many_angles, freedoms, levels)
 def test_critical_value_lies_between_one_comparison_and_bonferroni(angles, freedom, level):
-    critical = _critical_value(angles, freedom, level)
+    critical = critical_value(angles, freedom, level)
     assert critical >= stats.t.isf(level, freedom) * (1 - 1e-8)
     assert critical <= stats.t.isf(level / (angles.size + 1), freedom) * (1 + 1e-8)
 
@@ -282,38 +281,38 @@ def test_critical_value_lies_between_one_comparison_and_bonferroni(angles, freed
 @patient
 @given(many_angles, freedoms, levels, st.floats(0.0, 1.0))
 def test_critical_value_grows_with_the_angles(angles, freedom, level, share):
-    smaller = _critical_value(share * angles, freedom, level)
-    assert smaller <= _critical_value(angles, freedom, level) * (1 + 1e-9)
+    smaller = critical_value(share * angles, freedom, level)
+    assert smaller <= critical_value(angles, freedom, level) * (1 + 1e-9)
     longer = np.append(angles, share)
-    assert _critical_value(angles, freedom, level) <= (
-        _critical_value(longer, freedom, level) * (1 + 1e-9)
+    assert critical_value(angles, freedom, level) <= (
+        critical_value(longer, freedom, level) * (1 + 1e-9)
     )
 
 
 @patient
 @given(many_angles, freedoms, st.floats(1e-6, 0.1))
 def test_critical_value_falls_with_the_level(angles, freedom, level):
-    assert _critical_value(angles, freedom, 2 * level) < _critical_value(angles, freedom, level)
+    assert critical_value(angles, freedom, 2 * level) < critical_value(angles, freedom, level)
 
 
 def test_refining_a_net_costs_nothing():
-    coarse = _critical_value(np.full(1_000, 1e-3), 63, 0.01)
-    fine = _critical_value(np.full(100_000, 1e-5), 63, 0.01)
+    coarse = critical_value(np.full(1_000, 1e-3), 63, 0.01)
+    fine = critical_value(np.full(100_000, 1e-5), 63, 0.01)
     assert fine == pytest.approx(coarse, rel=1e-9)
     assert fine < stats.t.isf(0.01 / 3, 63)
 
 
 def test_no_freedom_no_elimination():
-    assert _critical_value(np.zeros(3), 0.0, 0.05) == math.inf
-    assert _critical_value(np.full(3, 0.1), -1.0, 0.05) == math.inf
+    assert critical_value(np.zeros(3), 0.0, 0.05) == math.inf
+    assert critical_value(np.full(3, 0.1), -1.0, 0.05) == math.inf
 
 
 def test_a_level_that_chance_meets_anyway():
-    assert _critical_value(np.empty(0), 5, 0.5) == 0.0
+    assert critical_value(np.empty(0), 5, 0.5) == 0.0
 
 
 def test_very_small_levels_with_one_degree_of_freedom():
-    assert _critical_value(np.empty(0), 1, 1e-14) == pytest.approx(stats.t.isf(1e-14, 1), rel=1e-6)
+    assert critical_value(np.empty(0), 1, 1e-14) == pytest.approx(stats.t.isf(1e-14, 1), rel=1e-6)
 
 
 # Paired: standard errors and angles.
@@ -322,7 +321,7 @@ def test_very_small_levels_with_one_degree_of_freedom():
 def test_standard_errors_are_those_of_paired_differences():
     rng = np.random.default_rng(1)
     sums = paths(rng, 12, factors(9))
-    error, _, _ = _studentise(Estimates(sums, _equal(12)), 3)
+    error, _, _ = studentise(Estimates(sums, _equal(12)), 3)
     paired = (sums - sums[:, [3]]) / 4.0
     np.testing.assert_allclose(error, paired.std(axis=0, ddof=1) / math.sqrt(12), atol=1e-15)
     assert error[3] == 0.0
@@ -331,7 +330,7 @@ def test_standard_errors_are_those_of_paired_differences():
 def test_angles_are_those_between_centred_differences():
     rng = np.random.default_rng(2)
     sums = rng.standard_normal((7, 6))
-    _, _, angles = _studentise(Estimates(sums, _equal(7)), 0)
+    _, _, angles = studentise(Estimates(sums, _equal(7)), 0)
     centred = sums - sums[:, [0]]
     centred -= centred.mean(axis=0)
     cosines = np.corrcoef(centred[:, 1:].T).diagonal(1)
@@ -342,7 +341,7 @@ def test_what_never_differs_from_the_reference_adds_no_angle():
     rng = np.random.default_rng(3)
     one, two = rng.standard_normal((2, 6, 1))
     sums = np.hstack([one, one, two, one, two, one])
-    error, _, angles = _studentise(Estimates(sums, _equal(6)), 0)
+    error, _, angles = studentise(Estimates(sums, _equal(6)), 0)
     assert error[[0, 1, 3, 5]].tolist() == [0.0] * 4
     np.testing.assert_allclose(angles, [0.0], atol=1e-7)
 
@@ -386,7 +385,7 @@ def test_kernel_equals_its_twin(n, masked):
     estimates = Estimates(sums, sizes)
     for reference in (0, n // 2, n - 1):
         for mine, twin in zip(
-            _studentise(estimates, reference), studentise_twin(estimates, reference), strict=True
+            studentise(estimates, reference), studentise_twin(estimates, reference), strict=True
         ):
             np.testing.assert_allclose(mine, twin, rtol=1e-9, atol=1e-12)
 
@@ -398,7 +397,7 @@ def test_equal_sizes_of_each_policy_are_common_sizes():
     rng = np.random.default_rng(7)
     sums, sizes = paths(rng, 9, factors(40)), np.array([4.0] * 8 + [3.0])
     plain, full = Estimates(sums, sizes), Estimates(sums, np.repeat(sizes[:, None], 40, axis=1))
-    for one, other in zip(_studentise(plain, 5), _studentise(full, 5), strict=True):
+    for one, other in zip(studentise(plain, 5), studentise(full, 5), strict=True):
         np.testing.assert_array_equal(one, other)
     rule = Paired(setting(sensitivity=0.1))
     one, other = (rule.eliminate(e, line(40), 2) for e in (plain, full))
@@ -425,7 +424,7 @@ def test_policies_without_a_common_batch_are_unpaired():
         mean = sums.sum() / sizes.sum()
         assert estimates.mean[j] == pytest.approx(mean, rel=1e-12)
         variance[j] = ((sums - sizes * mean) ** 2).sum() / sizes.sum() ** 2
-    error, _, _ = _studentise(estimates, 0)
+    error, _, _ = studentise(estimates, 0)
     unpaired = np.sqrt(variance[0] + variance[3:])
     # The policies of the first group have the fewest batches: theirs is the correction.
     sizes = estimates.sizes[:5, 0]
@@ -440,7 +439,7 @@ def test_unequal_batches_have_unbiased_errors():
     squares = []
     for _ in range(4000):
         sums = rng.standard_normal((4, 1)) * np.sqrt(sizes)[:, None]
-        error, _, _ = _studentise(Estimates(np.hstack([sums, 0 * sums]), sizes), 1)
+        error, _, _ = studentise(Estimates(np.hstack([sums, 0 * sums]), sizes), 1)
         squares.append(error[0] ** 2)
     # Each square has a relative deviation of about 0.85: this is six standard errors.
     assert np.mean(squares) * 13 == pytest.approx(1.0, abs=6 * 0.85 / math.sqrt(4000))
@@ -451,7 +450,7 @@ def test_unpaired_standard_errors_are_not_below_welch():
     informed = np.zeros((12, 2), dtype=bool)
     informed[:2, 0] = informed[2:, 1] = True
     sums = np.where(informed, rng.standard_normal((12, 2)) * [1.0, 0.01], 0.0)
-    error, _, _ = _studentise(Estimates(sums, informed.astype(float)), 1)
+    error, _, _ = studentise(Estimates(sums, informed.astype(float)), 1)
     welch = math.sqrt(sums[:2, 0].var(ddof=1) / 2 + sums[2:, 1].var(ddof=1) / 10)
     assert error[0] >= welch * (1 - 1e-9)
 
@@ -487,7 +486,7 @@ def test_ten_standard_errors_are_enough(index):
     sums -= sums.mean(axis=0)
     best = 20
     sums[:, best] -= 1e-9
-    error, _, _ = _studentise(Estimates(sums, _equal(64)), best)
+    error, _, _ = studentise(Estimates(sums, _equal(64)), best)
     rule = Paired(setting())
     for errors, kept in ((10.0, False), (1.0, True)):
         shifted = sums.copy()
@@ -502,7 +501,7 @@ def test_threshold_counts_standard_errors():
     sums -= sums.mean(axis=0)
     sums[:, 4] -= 1e-9
     estimates = Estimates(sums, _equal(32))
-    error, lean, _ = _studentise(estimates, 4)
+    error, lean, _ = studentise(estimates, 4)
     rule = Paired(setting())
     critical = rule.eliminate(estimates, line(20), 1).threshold
     assert 0 < lean.max() < 1
@@ -520,7 +519,7 @@ def test_the_net_is_seen_from_its_ends_as_well():
         estimates = Estimates(paths(rng, 16, factors(40, (1, 2))[:, :-1]), _equal(16))
         seen_from = {0, int(np.argmin(estimates.mean)), 38}
         values = {
-            reference: _critical_value(_studentise(estimates, reference)[2], 15, rule.level(1))
+            reference: critical_value(studentise(estimates, reference)[2], 15, rule.level(1))
             for reference in seen_from
         }
         decisive.add(max(values, key=values.get))
@@ -656,8 +655,8 @@ def exceedances(batches, level, draws, reference, frequencies, seed):
     count = 0
     for _ in range(draws):
         estimates = Estimates(paths(rng, batches, loadings), _equal(batches))
-        error, _, angles = _studentise(estimates, reference)
-        critical = _critical_value(angles, batches - 1, level)
+        error, _, angles = studentise(estimates, reference)
+        critical = critical_value(angles, batches - 1, level)
         gain = (estimates.mean[reference] - estimates.mean)[others] / error[others]
         count += gain.max() > critical
     return count
@@ -712,8 +711,8 @@ def test_lean_is_minus_the_skewness_of_few_events():
     # Two events of size 1 in 16 batches of a policy, none of the other.
     sums = np.zeros((16, 2))
     sums[:2, 1] = 1.0
-    _, lean, _ = _studentise(Estimates(sums, _equal(16)), 0)
-    _, other, _ = _studentise(Estimates(sums, _equal(16)), 1)
+    _, lean, _ = studentise(Estimates(sums, _equal(16)), 0)
+    _, other, _ = studentise(Estimates(sums, _equal(16)), 1)
     skewness = stats.skew(sums[:, 1])
     assert lean[1] == 0
     # A skewness has the standard error sqrt(6/16) by chance; both count over the root of 16.

@@ -11,12 +11,14 @@ from scipy import stats
 import iopea
 from iopea import IOPEA, InformationOrder, InputError, LostSales, Trajectory
 from iopea.checking import check_order
-from iopea.confidence import _studentise
+from iopea.critical import studentise
 from iopea.demand import Constant, Empirical, Exponential, Poisson
 from iopea.files import parse_problem
+from iopea.problems.dual_estimators import shares_of
 from iopea.problems.dual_index import DualIndex
 from iopea.problems.dual_replay import ReplayEstimator
 from iopea.problems.dual_sourcing import DualSourcing
+from iopea.problems.product_limit import ProductLimit
 from iopea.problems.shop import Levels
 from iopea.seeds import seed_for
 from iopea.testing import assert_same_state, dual_index_period, dual_replay_twin
@@ -491,7 +493,7 @@ def test_candidates_are_simulated_on_the_periods_that_tell_of_all(lead_times, es
         told &= stock == np.repeat([max(played) for played in plays], 750)
     sample = demand[told]
     if estimator == "product-limit":
-        sample = evaluator._demand(stock, sales)
+        sample = ProductLimit(sales, sales >= stock).demand(shares_of(sales.size))
     assert sample.size > 10
     estimates = evaluator.estimates()
     np.testing.assert_array_equal(estimates.steps, sample.size)
@@ -997,7 +999,7 @@ def test_standard_errors_count_the_error_of_the_law():
         estimates = evaluator.estimates()
         if np.isfinite(estimates.mean).all():  # otherwise it is not judged
             differences.append(estimates.mean[1] - estimates.mean[0])
-            claims.append(_studentise(estimates, 0)[0][1])
+            claims.append(studentise(estimates, 0)[0][1])
     assert len(claims) > 40
     assert np.std(differences, ddof=1) < 1.4 * np.mean(claims)
 

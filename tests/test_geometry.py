@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage, stats
 
-from iopea.confidence import Paired, Setting, _critical, _critical_value, _studentise
+from iopea.confidence import Paired, Setting
+from iopea.critical import critical_for, critical_value, studentise
 from iopea.geometry import curvatures, exceedance, mesh
 from iopea.types import Estimates
 
@@ -264,7 +265,7 @@ def equals(rng, batches, vectors):
 
 
 def differences_of(estimates, reference):
-    error, _, _ = _studentise(estimates, reference)
+    error, _, _ = studentise(estimates, reference)
     others = np.arange(error.size) != reference
     return (estimates.mean[reference] - estimates.mean)[others] / error[others]
 
@@ -284,7 +285,7 @@ def test_the_error_rate_over_a_net_of_two_parameters(batches, reference, level):
     rng, draws, count = np.random.default_rng([3, batches, reference]), 1000, 0
     for _ in range(draws):
         estimates = equals(rng, batches, vectors)
-        critical = _critical(estimates, reference, policies, batches - 1.0, level)
+        critical = critical_for(estimates, reference, policies, batches - 1.0, level)
         count += differences_of(estimates, reference).max() > critical
     assert count <= stats.binom.isf(FALSE_ALARM, draws, level)
     assert count >= stats.binom.ppf(FALSE_ALARM, draws, level / 3)
@@ -309,11 +310,13 @@ def test_a_surface_needs_less_than_a_path_through_it():
     for n in (10, 20):
         vectors, policies = family(n, WAVES)
         estimates = equals(np.random.default_rng(6), 32, vectors)
-        surface = _critical(estimates, 0, policies, 31.0, 0.01)
-        assert surface < _critical_value(_studentise(estimates, 0)[2], 31.0, 0.01)
+        surface = critical_for(estimates, 0, policies, 31.0, 0.01)
+        assert surface < critical_value(studentise(estimates, 0)[2], 31.0, 0.01)
         assert surface > stats.t.isf(0.01, 31)
         criticals.append(surface)
     assert criticals[1] == pytest.approx(criticals[0], rel=0.03)
     # Of policies that have nothing to do with each other, Bonferroni's inequality is the least.
     loose = Estimates(rng.standard_normal((32, 100)), np.ones(32))
-    assert _critical(loose, 0, family(10)[1], 31.0, 0.01) <= stats.t.isf(0.01 / 99, 31) * (1 + 1e-9)
+    assert critical_for(loose, 0, family(10)[1], 31.0, 0.01) <= stats.t.isf(0.01 / 99, 31) * (
+        1 + 1e-9
+    )

@@ -8,7 +8,7 @@ from scipy import stats
 
 from iopea.demand import Exponential, Poisson, Uniform
 from iopea.kernels import product_limit as kernels
-from iopea.problems.dual_estimators import ProductLimitEstimator
+from iopea.problems.dual_estimators import shares_of
 from iopea.problems.dual_sourcing import DualSourcing
 from iopea.problems.product_limit import ProductLimit
 
@@ -187,6 +187,11 @@ def test_filled_in_demand_has_the_conditional_law(records, limit):
         assert share == pytest.approx(probability / sum(rest.values()), abs=1.5 / number)
 
 
+def filled_in(stock, sales):
+    """Demand as the estimator fills it in."""
+    return ProductLimit(sales, sales >= stock).demand(shares_of(sales.size))
+
+
 @pytest.mark.parametrize(("demand", "policies", "values", "true"), CASES)
 def test_filled_in_demand_is_distributed_as_demand(demand, policies, values, true):
     """The error is that of the law and that of the shares, which are at most as many as periods.
@@ -195,8 +200,7 @@ def test_filled_in_demand_is_distributed_as_demand(demand, policies, values, tru
     """
     problem = problem_of(20.0)
     stock, sales, wanted = records_of(problem, demand, policies, 10_000)
-    estimator = ProductLimitEstimator(problem, np.array([[1.0, 2.0]]), 1, "float64")
-    filled = estimator._demand(stock, sales)
+    filled = filled_in(stock, sales)
     sold_out = sales >= stock
     np.testing.assert_array_equal(filled[~sold_out], wanted[~sold_out])
     assert (filled[sold_out] >= stock[sold_out]).all()
@@ -209,19 +213,16 @@ def test_filled_in_demand_is_distributed_as_demand(demand, policies, values, tru
 def test_a_period_is_filled_in_at_the_same_share_whatever_follows():
     problem = problem_of(20.0)
     stock, sales, _ = records_of(problem, Poisson(mean=3.0), [(4.0, 9.0)], 400)
-    estimator = ProductLimitEstimator(problem, np.array([[1.0, 2.0]]), 1, "float64")
     # Twice the same records have the same law.
-    once = estimator._demand(stock, sales)
-    twice = estimator._demand(np.tile(stock, 2), np.tile(sales, 2))
+    once = filled_in(stock, sales)
+    twice = filled_in(np.tile(stock, 2), np.tile(sales, 2))
     np.testing.assert_array_equal(twice[:400], once)
     assert (twice[400:] != once).any()
 
 
 def test_without_censoring_demand_is_what_was_sold():
-    problem = problem_of(20.0)
-    estimator = ProductLimitEstimator(problem, np.array([[1.0, 2.0]]), 1, "float64")
     stock, sales = np.full(50, 9.0), np.linspace(0.0, 8.0, 50)
-    np.testing.assert_array_equal(estimator._demand(stock, sales), sales)
+    np.testing.assert_array_equal(filled_in(stock, sales), sales)
 
 
 @given(

@@ -193,7 +193,7 @@ def batch_ends(periods: int, policies: int) -> Indices:
     return np.minimum(ends, periods)
 
 
-def _shares(periods: int) -> Array:
+def shares_of(periods: int) -> Array:
     """Where in the law of demand each period is filled in: the same whatever comes after it."""
     return np.random.Generator(np.random.PCG64(seed_for("imputation"))).random(periods)
 
@@ -272,7 +272,7 @@ class ProductLimitEstimator(_Pooled):
         if not sold_out.any():
             return Estimates(self._simulate(sales, ends, self._policies), sizes)
         law = ProductLimit(sales, sold_out)
-        shares = _shares(sales.size)
+        shares = shares_of(sales.size)
         demand = law.demand(shares)
         unseen = np.isinf(demand)
         low = np.where(unseen, sales.max(), demand)  # beyond all that was ever seen
@@ -288,10 +288,6 @@ class ProductLimitEstimator(_Pooled):
         )
         told = np.abs(change[0]) <= self._tolerance
         return Estimates(sums * told, sizes[:, None] * told)
-
-    def _demand(self, stock: Array, sales: Array) -> Array:
-        """Demand of each period; infinite if beyond all that was ever seen."""
-        return ProductLimit(sales, sales >= stock).demand(_shares(sales.size))
 
     def _add_law_error(self, sums: Array, law: ProductLimit, shares: Array, ends: Indices) -> None:
         """Add to the sums of each batch what the error of the law makes there."""

@@ -12,6 +12,7 @@ from iopea.demand import Demand, DemandStream
 from iopea.kernels import base_surge as surge_kernels
 from iopea.kernels import dual_sourcing as kernels
 from iopea.problems.base import as_policies
+from iopea.problems.on_demand import PATH, DemandSimulator
 from iopea.problems.shop import time_to_sell
 from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
@@ -28,20 +29,15 @@ from iopea.types import (
 if TYPE_CHECKING:
     from iopea.problems.dual_sourcing import DualSourcing
 
-#: Periods of a path held in memory at a time in long evaluations.
-_PATH = 2**17
 
-
-class DualSourcingSimulator(SteppedSimulator):
+class DualSourcingSimulator(DemandSimulator, SteppedSimulator):
     """The true system: it knows the demand law and the demand that was lost."""
 
     problem: DualSourcing
-    truth: Demand
 
     def __init__(self, problem: DualSourcing, demand: Demand, seed: int = 0) -> None:
         super().__init__(problem, demand, seed)
         self._control = problem.control
-        self._stream: DemandStream = demand.stream(seed_for("demand", seed))
         self._on_hand = 0.0
         self._regular = np.zeros(problem.regular_lead_time)
         self._expedited = np.zeros(problem.expedited_lead_time)
@@ -105,16 +101,6 @@ class DualSourcingSimulator(SteppedSimulator):
         costs = holding * (stock - sales) + price * (noise[:, 0] - sales)
         return records, costs + expedited * actions[:, 0] + regular * actions[:, 1]
 
-    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
-        """Batch sums of the true cost of policies on one path of demand, from an empty system."""
-        stream = self.truth.stream(seed_for("evaluation", seed))
-        return self._costs_on(stream, policies, steps, batches)
-
-    def hindsight(self, policies: Array, steps: int) -> Array:
-        """Average true cost of policies on the demand of this run."""
-        stream = self.truth.stream(seed_for("demand", self.seed))
-        return self._costs_on(stream, policies, steps, 1).mean
-
     def _costs_on(
         self, stream: DemandStream, policies: Array, steps: int, batches: int
     ) -> Estimates:
@@ -127,7 +113,7 @@ class DualSourcingSimulator(SteppedSimulator):
         for row in range(batches):
             remaining = size
             while remaining:
-                demand = stream.draw(min(remaining, _PATH))
+                demand = stream.draw(min(remaining, PATH))
                 ends = np.array([demand.size], dtype=np.intp)
                 sums[row] += kernels.replay(
                     demand, ends, points, state, clock, problem.lead_times, problem.unit_costs
@@ -150,8 +136,8 @@ class DualSourcingSimulator(SteppedSimulator):
         sums = np.zeros((batches, len(points)))
         clock = 0
         for row in range(batches):
-            for done in range(0, size, _PATH):
-                demand = stream.draw(min(size - done, _PATH))
+            for done in range(0, size, PATH):
+                demand = stream.draw(min(size - done, PATH))
                 sums[row] += surge_kernels.replay(
                     demand, points, state, clock, problem.lead_times, problem.unit_costs
                 )

@@ -9,28 +9,23 @@ import numpy as np
 from iopea.demand import Demand, DemandStream
 from iopea.kernels import lost_sales as kernels
 from iopea.problems.base import as_policies
+from iopea.problems.on_demand import PATH, DemandSimulator
 from iopea.problems.shop import time_to_sell
 from iopea.problems.stepped import SteppedSimulator
-from iopea.seeds import seed_for
 from iopea.types import Array, Estimates, Policy, Rollout, State, Trajectory
 
 if TYPE_CHECKING:
     from iopea.problems.lost_sales import LostSales
 
-#: Periods of a path held in memory at a time in long evaluations.
-_PATH = 2**17
 
-
-class LostSalesSimulator(SteppedSimulator):
+class LostSalesSimulator(DemandSimulator, SteppedSimulator):
     """The true system: it knows the demand law and the demand that was lost."""
 
     problem: LostSales
-    truth: Demand
 
     def __init__(self, problem: LostSales, demand: Demand, seed: int = 0) -> None:
         super().__init__(problem, demand, seed)
         self._control = problem.control
-        self._stream: DemandStream = demand.stream(seed_for("demand", seed))
         self._on_hand = 0.0
         self._pipeline = np.zeros(problem.lead_time)
 
@@ -67,17 +62,6 @@ class LostSalesSimulator(SteppedSimulator):
         costs += problem.lost_sales_cost * (noise[:, 0] - sales)
         return records, costs + problem.own_costs(stock, sales, actions[:, 0])
 
-    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
-        """Batch sums of the true cost of levels on one path of demand, from an empty shop."""
-        return self._costs_on(
-            self.truth.stream(seed_for("evaluation", seed)), policies, steps, batches
-        )
-
-    def hindsight(self, policies: Array, steps: int) -> Array:
-        """Average true cost of levels on the demand of this run."""
-        stream = self.truth.stream(seed_for("demand", self.seed))
-        return self._costs_on(stream, policies, steps, 1).mean
-
     def _costs_on(
         self, stream: DemandStream, policies: Array, steps: int, batches: int
     ) -> Estimates:
@@ -92,7 +76,7 @@ class LostSalesSimulator(SteppedSimulator):
         for row in range(batches):
             remaining = size
             while remaining:
-                demand = stream.draw(min(remaining, _PATH))
+                demand = stream.draw(min(remaining, PATH))
                 done, since = kernels.replay(
                     demand, levels, ring, head, since, problem.unit_costs,
                     running, filled, size, problem.period_cost,

@@ -23,10 +23,10 @@ from iopea.errors import InputError
 from iopea.model import Model, NonNegative
 from iopea.order import InformationOrder
 from iopea.policies import Box
-from iopea.problems.base import BaseStock, Constants, Evaluator, Problem, Simulator, as_policies
+from iopea.problems.base import BaseStock, Constants, Evaluator, Problem, as_policies
 from iopea.problems.batches import Batches
+from iopea.problems.on_demand import DemandSimulator
 from iopea.problems.shop import TOLERANCE, Levels, as_levels
-from iopea.seeds import seed_for
 from iopea.types import (
     Array,
     Claim,
@@ -241,7 +241,7 @@ class SalesReplay(Evaluator):
         self._batches.load_state_dict(state["batches"])
 
 
-class NewsvendorSimulator(Simulator):
+class NewsvendorSimulator(DemandSimulator):
     """The true system: it knows the demand law and the demand that was not met.
 
     The best quantity is the p/(h + p) quantile of demand, the least one with
@@ -249,11 +249,6 @@ class NewsvendorSimulator(Simulator):
     """
 
     problem: Newsvendor
-    truth: Demand
-
-    def __init__(self, problem: Newsvendor, demand: Demand, seed: int = 0) -> None:
-        super().__init__(problem, demand, seed)
-        self._stream: DemandStream = demand.stream(seed_for("demand", seed))
 
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play a quantity; the initial state is there at once."""
@@ -262,16 +257,6 @@ class NewsvendorSimulator(Simulator):
         left, lost = policy[0] - sales, demand - sales
         costs = self.problem.overage_cost * left + self.problem.underage_cost * lost
         return Rollout(Trajectory(policy, sales=sales), costs)
-
-    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
-        """Batch sums of the true cost of quantities on common demand."""
-        stream = self.truth.stream(seed_for("evaluation", seed))
-        return self._costs_on(stream, policies, steps, batches)
-
-    def hindsight(self, policies: Array, steps: int) -> Array:
-        """Average true cost of quantities on the demand of this run."""
-        stream = self.truth.stream(seed_for("demand", self.seed))
-        return self._costs_on(stream, policies, steps, 1).mean
 
     def _costs_on(
         self, stream: DemandStream, policies: Array, steps: int, batches: int
