@@ -11,17 +11,35 @@ import contextlib
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from joblib import Parallel, delayed, parallel_config
 
 from iopea.errors import InputError
 from iopea.experiments.store import Store
-from iopea.experiments.tasks import Row, Task, best_from, perform
-from iopea.run import BestInClass
+from iopea.experiments.tasks import Row
+
+
+class Job(Protocol):
+    """What can be done on any machine, and kept under a key."""
+
+    @property
+    def key(self) -> str:
+        """A name that no other job has, fit for a file."""
+
+    @property
+    def effort(self) -> float:
+        """Roughly the seconds that it takes."""
+
+    @property
+    def before(self) -> tuple[Job, ...]:
+        """Jobs whose rows this one is told; they come before none themselves."""
+
+    def perform(self, found: Sequence[list[Row]]) -> list[Row]:
+        """Do it, told the rows of the jobs before; the rows that it leaves."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +49,13 @@ class Progress:
     Attributes
     ----------
     done, total : int. Tasks finished now, and in all, of those that were not kept before.
-    running : tuple of Task. Those in the hands of workers.
+    running : tuple of Job. Those in the hands of workers.
     effort_done, effort_total : float. The same in rough seconds of work.
     """
 
     done: int
     total: int
-    running: tuple[Task, ...]
+    running: tuple[Job, ...]
     effort_done: float
     effort_total: float
 
@@ -46,7 +64,7 @@ Watch = Callable[[Progress], None]
 
 
 def run_tasks(
-    tasks: Iterable[Task],
+    tasks: Iterable[Job],
     store: Store,
     *,
     workers: int = 0,
@@ -57,7 +75,7 @@ def run_tasks(
 
     Parameters
     ----------
-    tasks : iterable of Task.
+    tasks : iterable of Job.
     store : Store. Gets the result of each task as soon as it is there.
     workers : int. Processes; all cores if 0. Of no effect on results.
     cluster : str, optional. Address of a Dask scheduler, whose workers are used instead.
@@ -65,11 +83,11 @@ def run_tasks(
     """
     wanted = {task.key: task for task in tasks}
     missing = {key: task for key, task in wanted.items() if key not in store}
-    needed = {task.best.key: task.best for task in wanted.values() if task.learner is not None}
-    bests = {key: task for key, task in needed.items() if key not in store}
-    others = {key: task for key, task in missing.items() if key not in bests}
+    needed = {first.key: first for task in wanted.values() for first in task.before}
+    firsts = {key: task for key, task in needed.items() if key not in store}
+    others = {key: task for key, task in missing.items() if key not in firsts}
     # Long tasks first, so that no core is left with one at the end.
-    stages = [sorted(stage.values(), key=lambda task: -task.effort) for stage in (bests, others)]
+    stages = [sorted(stage.values(), key=lambda task: -task.effort) for stage in (firsts, others)]
     state = _State(watch, [task for stage in stages for task in stage])
     if not state.total:
         return
@@ -77,7 +95,8 @@ def run_tasks(
         with _backend(workers, cluster) as parallel:
             for stage in stages:
                 jobs = (
-                    delayed(_carry_out)(task, _best_of(task, store)) for task in state.take(stage)
+                    delayed(_carry_out)(task, [store.rows(first.key) for first in task.before])
+                    for task in state.take(stage)
                 )
                 for key, rows in parallel(jobs):
                     store.add(key, rows)
@@ -94,13 +113,13 @@ def run_tasks(
 class _State:
     """Which tasks are in hand, and which are done."""
 
-    def __init__(self, watch: Watch, tasks: list[Task]) -> None:
+    def __init__(self, watch: Watch, tasks: list[Job]) -> None:
         self._watch, self.total, self._done = watch, len(tasks), 0
         self._effort, self._effort_done = sum(task.effort for task in tasks), 0.0
-        self._running: dict[str, Task] = {}
+        self._running: dict[str, Job] = {}
         self._lock = threading.Lock()  # jobs are handed out by another thread than takes results
 
-    def take(self, stage: list[Task]) -> Iterator[Task]:
+    def take(self, stage: list[Job]) -> Iterator[Job]:
         for task in stage:
             with self._lock:
                 self._running[task.key] = task
@@ -118,13 +137,9 @@ class _State:
         self._watch(Progress(self._done, self.total, running, self._effort_done, self._effort))
 
 
-def _best_of(task: Task, store: Store) -> BestInClass | None:
-    return None if task.learner is None else best_from(store.rows(task.best.key)[0])
-
-
-def _carry_out(task: Task, best: BestInClass | None) -> tuple[str, list[Row]]:
+def _carry_out(task: Job, found: Sequence[list[Row]]) -> tuple[str, list[Row]]:
     try:
-        return task.key, perform(task, best)
+        return task.key, task.perform(found)
     except Exception as error:
         # Of a worker's error only the text is sure to come back.
         raise InputError(f"Task {task.key} failed: {type(error).__name__}: {error}") from error

@@ -60,6 +60,8 @@ class Store:
     about : dict. What results of one folder have in common, beside the version.
     warn : callable, optional. Is told of files that are damaged: their tasks are done again.
     part : bool. Whether a folder will do of which some list in ``about`` names a part.
+    columns : dict, optional. Columns of the rows, with their types; ``task`` and ``version`` are
+        among them.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class Store:
         about: dict[str, Any],
         warn: Callable[[str], None] = lambda sentence: None,
         part: bool = False,
+        columns: dict[str, Any] | None = None,
     ) -> None:
         self.directory = Path(directory)
+        self._columns = COLUMNS if columns is None else columns
         self._part = part
         self.about: dict[str, Any] = {}
         self._tasks = self.directory / _TASKS
@@ -77,7 +81,7 @@ class Store:
         self._rows: dict[str, list[Row]] = {}
         for path in sorted(self._tasks.glob(f"*{_SUFFIX}")):
             try:
-                frame = pl.read_parquet(path, schema=COLUMNS)
+                frame = pl.read_parquet(path, schema=self._columns)
                 found = set(frame["task"])
                 if found != {path.name.removesuffix(_SUFFIX)}:
                     raise ValueError("it holds another task")
@@ -159,7 +163,7 @@ class Store:
                 "install the same version for all workers."
             )
         try:
-            frame = pl.DataFrame(rows, schema=COLUMNS)
+            frame = pl.DataFrame(rows, schema=self._columns)
             with writing(path) as file:
                 frame.write_parquet(file)
             _settle(self._tasks)
@@ -174,7 +178,8 @@ class Store:
     def frame(self, keys: Iterable[str]) -> pl.DataFrame:
         """The rows of these tasks, as one table."""
         return pl.DataFrame(
-            [row for key in keys if key in self._rows for row in self._rows[key]], schema=COLUMNS
+            [row for key in keys if key in self._rows for row in self._rows[key]],
+            schema=self._columns,
         )
 
 

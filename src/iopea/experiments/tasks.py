@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -93,6 +94,15 @@ class Task:
         """The task of finding the best policy, which comes before this one."""
         system = self.reference or self.system
         return Task(self.label, system, None, evaluation=self.evaluation)
+
+    @property
+    def before(self) -> tuple[Task, ...]:
+        """The search for the best policy, unless this is it."""
+        return () if self.learner is None else (self.best,)
+
+    def perform(self, found: Sequence[list[Row]]) -> list[Row]:
+        """Do it, told what the search for the best policy has left."""
+        return perform(self, best_from(found[0][0]) if found else None)
 
     @property
     def effort(self) -> float:

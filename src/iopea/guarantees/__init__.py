@@ -1,0 +1,1 @@
+"""What the library promises, measured: studies that pass or fail."""
