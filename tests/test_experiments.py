@@ -294,7 +294,7 @@ def test_a_cluster_that_is_not_there_is_refused(tmp_path):
 
 
 def test_what_is_finished_is_not_done_again(alone, monkeypatch):
-    monkeypatch.setattr("iopea.experiments.runner.perform", None)
+    monkeypatch.setattr("iopea.experiments.tasks.perform", None)
     run_tasks(small_tasks(), alone, workers=1)
     assert len(alone) == len(small_tasks()) + 3
 

@@ -47,12 +47,14 @@ _STYLE: Any = {
 
 
 @contextmanager
-def _drawing() -> Iterator[None]:
+def drawing() -> Iterator[None]:
+    """Draw in the style of all figures."""
     with matplotlib.rc_context(_STYLE):
         yield
 
 
-def _finished(canvas: Canvas, name: str, title: str, caption: str, command: str) -> Figure:
+def finished(canvas: Canvas, name: str, title: str, caption: str, command: str) -> Figure:
+    """The picture on a canvas, in both formats."""
     vector, raster = io.StringIO(), io.BytesIO()
     # Without a date, the same picture is the same file.
     canvas.savefig(vector, format="svg", metadata={"Date": None})
@@ -114,7 +116,7 @@ def costs_over_time(
     caption: str,
 ) -> Figure:
     """The cost of what is recommended, and the average cost so far, over time."""
-    with _drawing():
+    with drawing():
         canvas = Canvas(figsize=(7.4, 3.4), layout="constrained")
         left, right = canvas.subplots(1, 2)
         _draw_curves(left, recommended, best)
@@ -125,7 +127,7 @@ def costs_over_time(
         _zoom((left, right), (recommended, incurred), best)
         handles, labels = left.get_legend_handles_labels()
         canvas.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)))
-        return _finished(canvas, name, title, caption, command)
+        return finished(canvas, name, title, caption, command)
 
 
 def _zoom(panels: Sequence[Axes], found: Sequence[Sequence[Curve]], best: float) -> None:
@@ -144,7 +146,7 @@ def cost_surface_figure(surface: Surface, command: str) -> Figure:
     """The surface of costs, with the trace of z_e = 0 and a cut that bends downwards."""
     levels, cost = surface.levels, surface.cost
     cut = int(np.searchsorted(levels, 80.0))
-    with _drawing():
+    with drawing():
         canvas = Canvas(figsize=(7.4, 3.4), layout="constrained")
         left, right = canvas.subplots(1, 2, width_ratios=[1.15, 1])
         filled = left.contourf(levels, levels, cost, levels=24, cmap="viridis_r")
@@ -183,12 +185,12 @@ def cost_surface_figure(surface: Surface, command: str) -> Figure:
             f"is the cheapest policy of the grid, {cost.min():.4g} at ({levels[best[0]]:g}, "
             f"{levels[best[1]]:g})."
         )
-        return _finished(canvas, "figure2", "Cost of dual-index policies", caption, command)
+        return finished(canvas, "figure2", "Cost of dual-index policies", caption, command)
 
 
 def regret_figure(panels: Sequence[RegretPanel], command: str) -> Figure:
     """Regret on log axes, with fitted exponents and bounds."""
-    with _drawing():
+    with drawing():
         rows = (len(panels) + 1) // 2
         canvas = Canvas(figsize=(7.4, 3.4 * rows), layout="constrained")
         for axes, panel in zip(canvas.subplots(rows, 2, squeeze=False).flat, panels, strict=False):
@@ -205,7 +207,7 @@ def regret_figure(panels: Sequence[RegretPanel], command: str) -> Figure:
             "another one for each T, and about the worst of its arms: no learner stays below it on "
             "all of them."
         )
-        return _finished(canvas, "regret", "Regret against the horizon", caption, command)
+        return finished(canvas, "regret", "Regret against the horizon", caption, command)
 
 
 def _draw_regret(axes: Axes, panel: RegretPanel) -> None:
