@@ -19,99 +19,27 @@ A rule is a small object without a state of its own: :meth:`Rule.epoch_length` g
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
-from iopea.critical import critical_for, largest_share, scheffe, studentise
+from iopea.critical import Look
 from iopea.errors import InputError, unknown
-from iopea.types import Array, Estimates, Mask, Stop
+from iopea.order import InformationOrder
+from iopea.paired import Paired
+from iopea.rule import Elimination, Rule, Setting
+from iopea.types import Array, Estimates
 
-
-@dataclass(frozen=True)
-class Setting:
-    """What a rule may use of the problem and the run.
-
-    Attributes
-    ----------
-    policies : int. Size of the net [|N_r(Θ)|].
-    width : int. Width of the information order [w].
-    span : float. Span of the bias, costs scaled to [0, 1] [H].
-    cost_range : float. Width of the range of the cost of one step.
-    lipschitz : float. Change of the average cost per unit of policy [L_Θ].
-    alpha : float. Share of useful steps [α].
-    data_needed : int. T_h(δ).
-    settling : int. Steps until a decision shows in the cost.
-    delta : float. Probability that the guarantee may fail [δ].
-    horizon : int or None. Steps of the whole run [T], where known.
-    sensitivity : float. Change of the cost of one step per unit of policy.
-    unseen : float, optional. The most that an unseen event may count; the range of costs if
-        not given.
-    listed : bool. Whether estimates are always those of all policies that may still be best;
-        otherwise only some are asked for, and a judgement must hold for all others too.
-    published_alpha, published_factor : float. The α of the published experiments, where it is
-        another one, and what they multiplied β_k by.
-    """
-
-    policies: int
-    width: int
-    span: float
-    cost_range: float
-    lipschitz: float
-    alpha: float = 1.0
-    data_needed: int = 1
-    settling: int = 0
-    delta: float = 0.05
-    horizon: int | None = None
-    sensitivity: float = 0.0
-    unseen: float | None = None
-    listed: bool = True
-    published_alpha: float | None = None
-    published_factor: float = 1.0
-
-    def __post_init__(self) -> None:
-        """Refuse what no rule can work with."""
-        if self.policies < 1:
-            raise InputError(f"A net needs at least one policy, not {self.policies}.")
-
-
-@dataclass(frozen=True)
-class Elimination:
-    """Which policies survive, and the threshold that decided."""
-
-    keep: Mask
-    threshold: float
-
-
-class Rule(ABC):
-    """When an epoch ends and who survives it."""
-
-    name: ClassVar[str]
-    #: Whether all epochs are pooled; otherwise each is judged by its own data.
-    pooled: ClassVar[bool] = False
-    #: The most points of the net per parameter, where the rule has such a limit.
-    points_per_axis: ClassVar[int | None] = None
-    #: Whether the policy played last is recommended, not the best by estimate, and which of
-    #: equally informative policies is played is left to chance.
-    leaves_to_chance: ClassVar[bool] = False
-
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
-
-    @abstractmethod
-    def epoch_length(self, epoch: int) -> int:
-        """Useful steps for which each maximal policy is played in an epoch [N_k]."""
-
-    @abstractmethod
-    def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
-        """Judge the surviving policies, an array (n, d), at the end of an epoch."""
-
-    def outlook(self, spread: float, log_count: Callable[[int], float]) -> str:
-        """What to say when nothing was eliminated, the estimates differing by ``spread``."""
-        return Stop.NOTHING_ELIMINATED.value
+__all__ = [
+    "RULES",
+    "Elimination",
+    "Paired",
+    "Published",
+    "Rule",
+    "Setting",
+    "Theorem",
+    "rule_named",
+]
 
 
 class Theorem(Rule):
@@ -140,7 +68,14 @@ class Theorem(Rule):
             self.setting, self.horizon, epoch, math.log(self.setting.policies)
         )
 
-    def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
+    def eliminate(
+        self,
+        estimates: Estimates,
+        policies: Array,
+        epoch: int,
+        order: InformationOrder | None = None,
+        look: Look | None = None,
+    ) -> Elimination:
         """Keep every policy within 2β_k of the best."""
         threshold = 2 * self.half_width(epoch) * self.setting.cost_range
         return _within(estimates.mean, threshold)
@@ -229,7 +164,14 @@ class Published(Rule):
         """N_k = 4^k round(1/α) + L."""
         return int(4**epoch * round(1 / self._alpha) + self.setting.settling)
 
-    def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
+    def eliminate(
+        self,
+        estimates: Estimates,
+        policies: Array,
+        epoch: int,
+        order: InformationOrder | None = None,
+        look: Look | None = None,
+    ) -> Elimination:
         """Keep every policy whose epoch *sum* is within 2β_k of the least, β_k = (αN_k)^-1/2.
 
         The sum goes over the steps that told of the policies.
@@ -246,87 +188,6 @@ def _need_alpha(rule: str, alpha: float) -> None:
             f"Rule {rule!r} needs α, the share of useful steps, which this problem can't tell: "
             "give the problem the probability of a period without demand, or use rule 'paired'."
         )
-
-
-class Paired(Rule):
-    """Studentised differences on common paths; no horizon needed.
-
-    Epoch k is tested at level δ_k = 15δ/((k+14)(k+15)); over all epochs these add
-    up to δ. Within a test the critical value c solves
-
-        P(t_ν > c) + Σ_edges min{P(t_ν > c), a/(2π) (1 + c²/ν)^(-(ν-1)/2)} = δ_k
-
-    where a is the angle between the batch differences of neighbouring policies
-    and ν + 1 the number of batches: the improved Bonferroni inequality of
-    Hunter and Worsley along the net, each overlap bounded as in Naiman's tube
-    inequality, for differences that are each divided by an error of their own.
-    It holds for Gaussian batch sums. Neighbouring policies are almost the same
-    random variable, so c is near the critical value of two comparisons, whatever
-    the size of the net. A net of two parameters is also measured as a surface, by its
-    area and the length of its edge (:mod:`iopea.geometry`), which gives an expectation
-    where the inequality gives a bound. Where all differences follow from r unknown numbers,
-    as the rates of a queue, Scheffé's value r ν/(ν+1-r) F_{r,ν+1-r} for c² holds as well,
-    for policies that were never listed too. The least of these values is taken.
-
-    A policy is dropped when it is worse than the best by c (1 + λ (2c² + 1)/(6c))
-    standard errors, where λ >= 0 is the share of the skewness that makes a few
-    missing events look like certainty (Hall's correction for studentised means,
-    on that side only, less the standard error of a skewness); and by
-    M |θ - θ'| log(1/δ_k)/N, where M |θ - θ'| is what two policies may differ by in one
-    step (L_Θ where one is proved), at most the range of costs or what the problem says: an
-    event of probability log(1/δ_k)/N may have stayed unseen for N steps, and then neither a
-    standard error nor a skewness shows it.
-    """
-
-    name = "paired"
-    pooled = True
-    #: Useful steps of the first epoch, and the factor by which every epoch multiplies the data.
-    FIRST = 64
-    GROWTH = 1.25
-    #: The larger, the more evenly δ is spread over the epochs.
-    SPREAD = 15
-
-    def epoch_length(self, epoch: int) -> int:
-        """64 steps, then a quarter of what there was before."""
-        return self._data(epoch) - (self._data(epoch - 1) if epoch > 1 else 0)
-
-    def _data(self, epoch: int) -> int:
-        """Useful steps up to the end of an epoch."""
-        return int(self.FIRST * self.GROWTH ** (epoch - 1))
-
-    def level(self, epoch: int) -> float:
-        """δ_k = mδ/((k+m-1)(k+m)) with m = 15, which sums to δ."""
-        return (
-            self.SPREAD * self.setting.delta / ((epoch + self.SPREAD - 1) * (epoch + self.SPREAD))
-        )
-
-    def eliminate(self, estimates: Estimates, policies: Array, epoch: int) -> Elimination:
-        """Drop what is worse than the best estimate by more than chance allows."""
-        mean = estimates.mean
-        known = np.isfinite(mean)
-        if len(estimates.sizes) < 2 or not known.any():
-            return Elimination(np.ones(mean.size, dtype=np.bool_), math.inf)
-        best = int(np.nanargmin(mean))
-        freedom = 1 / largest_share(estimates) - 1
-        level = self.level(epoch)
-        error, lean, _ = studentise(estimates, best)
-        # What must survive is the truly best policy, whose own differences may turn more
-        # than those of the estimated one: both ends of the net are tried as well.
-        references = [i for i in {best, 0, mean.size - 1} if known[i]]
-        critical = max(critical_for(estimates, i, policies, freedom, level) for i in references)
-        if not self.setting.listed:
-            critical = math.inf
-        if estimates.rank is not None:
-            critical = min(critical, scheffe(estimates.rank, freedom, level))
-        distance = np.abs(policies - policies[best]).max(axis=1)
-        most = self.setting.cost_range if self.setting.unseen is None else self.setting.unseen
-        with np.errstate(divide="ignore", invalid="ignore"):
-            effect = np.fmin(self.setting.sensitivity * distance, most)
-            unseen = effect * math.log(1 / level) / estimates.steps
-            chance = (critical + lean * (2 * critical**2 + 1) / 6) * error
-            worse = mean - mean[best] > np.maximum(chance, unseen)
-        worse[best] = False
-        return Elimination(~(worse & known), critical)
 
 
 def _within(mean: Array, threshold: float) -> Elimination:

@@ -125,6 +125,27 @@ class InformationOrder(ABC):
         """
         return self._row(self._checked_among([i])[0], np.arange(len(self)))
 
+    def informing(self, i: int) -> Mask:
+        """Which policies inform i, a bool array (n,).
+
+        >>> InformationOrder.from_key([3.0, 1.0, 2.0]).informing(2)
+        array([ True, False,  True])
+        """
+        return self._column(self._checked_among([i])[0])
+
+    def below(self, i: int) -> Mask:
+        """Which policies i informs without being informed by them."""
+        return self.informed_by(i) & ~self.informing(i)
+
+    def above(self, i: int) -> Mask:
+        """Which policies inform i without being informed by it."""
+        return self.informing(i) & ~self.informed_by(i)
+
+    @property
+    @abstractmethod
+    def symmetric(self) -> bool:
+        """Whether it is known that no policy is below another."""
+
     def maximal(self, among: ArrayLike | None = None, prefer: ArrayLike | None = None) -> Indices:
         """One policy of each maximal class: together they inform every policy of ``among``.
 
@@ -179,6 +200,10 @@ class InformationOrder(ABC):
     @abstractmethod
     def _row(self, i: np.intp, others: Indices) -> Mask:
         """Which of the others policy i informs."""
+
+    @abstractmethod
+    def _column(self, i: np.intp) -> Mask:
+        """Which of all policies inform policy i."""
 
     @abstractmethod
     def _representatives(self, among: Indices, prefer: Array) -> Indices:
@@ -242,6 +267,14 @@ class _KeyOrder(InformationOrder):
             told &= self._keys[others, component] <= self._keys[i, component]
         return told
 
+    def _column(self, i: np.intp) -> Mask:
+        told: Mask = (self._keys >= self._keys[i]).all(axis=1)
+        return told
+
+    @property
+    def symmetric(self) -> bool:
+        return bool((self._keys == self._keys[0]).all())
+
     def _representatives(self, among: Indices, prefer: Array) -> Indices:
         keys = self._keys[among]
         if keys.shape[1] == 1:
@@ -295,6 +328,14 @@ class _MatrixOrder(InformationOrder):
         told: Mask = self._matrix[i, others]
         return told
 
+    def _column(self, i: np.intp) -> Mask:
+        told: Mask = self._matrix[:, i]
+        return told
+
+    @property
+    def symmetric(self) -> bool:
+        return bool((self._matrix == self._matrix.T).all())
+
     def _representatives(self, among: Indices, prefer: Array) -> Indices:
         # By transitivity, a policy informs more policies than any that it strictly precedes.
         return self._sweep(among, np.lexsort((among, prefer, -self._informed[among])))
@@ -315,6 +356,13 @@ class _TrivialOrder(InformationOrder):
     def _row(self, i: np.intp, others: Indices) -> Mask:
         told: Mask = others == i
         return told
+
+    def _column(self, i: np.intp) -> Mask:
+        return self._row(i, np.arange(self._size))
+
+    @property
+    def symmetric(self) -> bool:
+        return True
 
     def _representatives(self, among: Indices, prefer: Array) -> Indices:
         return np.arange(among.size)

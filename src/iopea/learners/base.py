@@ -22,7 +22,7 @@ from iopea.types import (
 )
 
 #: Version of what ``state_dict`` writes.
-SCHEMA = 2
+SCHEMA = 3
 #: Parameters closer than this are the same policy, as people write it.
 _AS_WRITTEN = 1e-9
 #: Parameters of a policy that are named one by one.

@@ -17,6 +17,7 @@ from iopea.errors import InputError, unknown
 from iopea.learners.base import Learner
 from iopea.learners.pools import Implicit, Listed, Pool
 from iopea.model import check_count, check_positive, check_share
+from iopea.noticing import DemandWatch, edge_warnings
 from iopea.policies import default_radius
 from iopea.problems.base import Problem
 from iopea.seeds import seed_for
@@ -107,6 +108,7 @@ class IOPEA(Learner):
         self._records: list[EpochRecord] = []
         self._observed = 0
         self._returning = False
+        self._watch = DemandWatch()
         self._open_epoch()
         self._played = self._queue[0]
 
@@ -191,13 +193,27 @@ class IOPEA(Learner):
     @property
     def outlook(self) -> str:
         """In words: how the run would end now and what would change that."""
-        return self._ending() + self._hardly_told() + self._departed()
+        return " ".join((self._ending(), *self.warnings))
 
-    def _hardly_told(self) -> str:
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the records give reason to doubt, in sentences.
+
+        Of demand that is independent with one law anything is said with a probability of at most
+        0.001, however often one looks. An end of a range is named if it is best by estimate and
+        all farther from it than a tenth of the range has been dropped: so the best policy lies
+        beyond that tenth with a probability of at most ``delta``.
+        """
+        found = (self._hardly_told(), self._departed(), self._watch.warning)
+        best = self._pool.best(now=self.rule.pooled)
+        edges = edge_warnings(self.problem, best, self.surviving) if best else ()
+        return (*(text for text in found if text), *edges)
+
+    def _hardly_told(self) -> str | None:
         if not self.effective_alpha < _HARDLY:
-            return ""
+            return None
         return (
-            f" Of all steps only {self.effective_alpha:.2g} told of the best policy by estimate, "
+            f"Of all steps only {self.effective_alpha:.2g} told of the best policy by estimate, "
             "as a share: another estimator may use more of them."
         )
 
@@ -213,12 +229,12 @@ class IOPEA(Learner):
             spread, lambda horizon: math.log(policies.count(default_radius(horizon)))
         )
 
-    def _departed(self) -> str:
+    def _departed(self) -> str | None:
         steps = self._pool.evaluator.departures
         if not steps:
-            return ""
+            return None
         return (
-            f" In {steps} of {self.steps} steps the records were not what the policy explains: "
+            f"In {steps} of {self.steps} steps the records were not what the policy explains: "
             "of these the most informative policies are known less well."
         )
 
@@ -254,6 +270,9 @@ class IOPEA(Learner):
         return Play(self._queue[0], self._remaining, self.epoch)
 
     def _tell(self, trajectory: Trajectory) -> None:
+        seen = self.problem.demand_seen(trajectory)
+        if seen is not None:
+            self._watch.observe(*seen)
         evaluator = self._pool.evaluator
         decided = self.survivors == 1
         judging = not self._returning and not decided
@@ -300,6 +319,7 @@ class IOPEA(Learner):
             "returning": self._returning,
             "records": [vars(record).copy() for record in self._records],
             "pool": self._pool.state_dict(),
+            "watch": self._watch.state_dict(),
         }
 
     def _load(self, state: State) -> None:
@@ -310,6 +330,7 @@ class IOPEA(Learner):
         self._returning = bool(state["returning"])
         self._records = [_record(record) for record in state["records"]]
         self._pool.load_state_dict(state["pool"])
+        self._watch.load_state_dict(state["watch"])
 
 
 def _record(saved: dict[str, Any]) -> EpochRecord:

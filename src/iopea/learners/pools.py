@@ -8,6 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from iopea.confidence import Elimination, Rule
+from iopea.critical import Look
 from iopea.errors import InputError
 from iopea.problems.base import Evaluator, PlugInEvaluator, Problem
 from iopea.types import Array, Estimates, Policy, State
@@ -95,6 +96,7 @@ class Listed(Pool):
         self._preference = problem.preference(policies)
         self._alive = np.arange(len(policies), dtype=np.intp)
         self._means = np.full(len(policies), np.nan)
+        self._look: Look | None = None
 
     @property
     def count(self) -> int:
@@ -122,7 +124,9 @@ class Listed(Pool):
 
     def judge(self, rule: Rule, epoch: int) -> float:
         estimates = self.evaluator.estimates()
-        outcome = rule.eliminate(estimates, self.surviving, epoch)
+        order = self.order.restrict(self._alive)
+        outcome = rule.eliminate(estimates, self.surviving, epoch, order, self._look)
+        self._look = None if outcome.look is None else outcome.look.kept(outcome.keep)
         self._means = estimates.mean[outcome.keep]
         self._alive = self._alive[outcome.keep]
         self.evaluator.keep(outcome.keep)
@@ -161,13 +165,25 @@ class Listed(Pool):
         return {
             "alive": self._alive.copy(),
             "means": self._means.copy(),
+            "look": None if self._look is None else _saved(self._look),
             "evaluator": self.evaluator.state_dict(),
         }
 
     def load_state_dict(self, state: State) -> None:
         self._alive = np.array(state["alive"], dtype=np.intp)
         self._means = np.array(state["means"])
+        look = state["look"]
+        self._look = None if look is None else _look(look)
         self.evaluator.load_state_dict(state["evaluator"])
+
+
+def _saved(look: Look) -> State:
+    return {"steps": look.steps.copy(), "chances": list(look.chances)}
+
+
+def _look(saved: State) -> Look:
+    played, unplayed = saved["chances"]
+    return Look(np.array(saved["steps"]), (float(played), float(unplayed)))
 
 
 class Implicit(Pool):

@@ -205,6 +205,18 @@ class Problem(ABC):
     def policy_class(self) -> PolicyClass:
         """All policies that may be played."""
 
+    def can_widen(self, axis: int) -> tuple[bool, bool]:
+        """Whether the range of a parameter could be given a lower end, and a higher one."""
+        return False, False
+
+    def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array] | None:
+        """Of each step the sales and the stock, which they can't exceed; None if nothing is sold.
+
+        What is sold is demand, or the stock where demand was larger, and demand is taken to be
+        independent from step to step, with one law.
+        """
+        return None
+
     @property
     @abstractmethod
     def constants(self) -> Constants:

@@ -204,15 +204,25 @@ class DualSourcing(Model, Problem):
         """(h, p, c_r, c_e), as the kernels take them."""
         return self.holding_cost, self.lost_sales_cost, self.regular_cost, self.expedited_cost
 
+    def can_widen(self, axis: int) -> tuple[bool, bool]:
+        """Levels below 0 mean nothing; all others do."""
+        return (self.expedited_levels, self.regular_levels)[axis].can_widen
+
+    def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array]:
+        """Sales, and the stock before them."""
+        return trajectory["sales"], trajectory["stock"]
+
     @property
     def constants(self) -> DualConstants:
         """α = (1-γ)/2 γ^L_r, H = 1/((1-γ) γ^L_r) times the range of costs, and L_Θ.
 
         L_Θ is finite for γ > c_γ(L_r) alone (label ``dip_lem1``). Without γ none of them is
-        known. What a policy does differently in one period is bounded by all unit costs
-        together; that this bounds L_Θ as well is seen in simulations, not proved.
+        known. What a unit of stock does in one period is bounded by h or p, as it is left over
+        or sold, and by what it was bought for; that this bounds L_Θ as well is seen in
+        simulations, not proved.
         """
-        bound, lead_time, every = self.bound, self.regular_lead_time, sum(self.unit_costs)
+        bound, lead_time = self.bound, self.regular_lead_time
+        holding, lost, regular, expedited = self.unit_costs
         # 0 stands for unknown, as does a γ of 1, with which nothing is ever sold.
         gamma = 0.0 if self.zero_demand in (None, 1.0) else float(self.zero_demand or 0.0)
         runs = (1 - gamma) * gamma**lead_time
@@ -221,14 +231,14 @@ class DualSourcing(Model, Problem):
         on_paths = self.order_by == "sample-path"
         return DualConstants(
             span=(high - low) / runs if runs > 0 else math.inf,
-            lipschitz=lipschitz(gamma, lead_time, every) if gamma else math.inf,
+            lipschitz=lipschitz(gamma, lead_time, sum(self.unit_costs)) if gamma else math.inf,
             bound=bound,
             dimension=2,
             cost_low=low,
             cost_high=high,
             alpha=1.0 if on_paths else runs / 2,
             settling=lead_time,
-            sensitivity=every,
+            sensitivity=max(holding, lost) + regular + expedited,
             published_alpha=gamma**lead_time / 2 if gamma and not on_paths else None,
             zero_demand=None if on_paths else gamma,
             regular_lead_time=lead_time,

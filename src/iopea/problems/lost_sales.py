@@ -143,6 +143,14 @@ class LostSales(Model, Problem):
         """All base-stock levels in the range."""
         return Box(self.levels.low, self.levels.high, self.levels.step, labels=("level",))
 
+    def can_widen(self, axis: int) -> tuple[bool, bool]:
+        """Levels below 0 mean nothing; all others do."""
+        return self.levels.can_widen
+
+    def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array]:
+        """Sales, and the stock before them."""
+        return trajectory["sales"], trajectory["stock"]
+
     @property
     def constants(self) -> Constants:
         """H = 36 max{h, p} L U and L_Θ = max{h, p}, as in ``cor:base_stock_regret``.

@@ -97,6 +97,14 @@ class Newsvendor(Model, Problem):
         levels = self.levels
         return Box(levels.low, levels.high, levels.step, labels=("order quantity",))
 
+    def can_widen(self, axis: int) -> tuple[bool, bool]:
+        """Quantities below 0 mean nothing; all others do."""
+        return self.levels.can_widen
+
+    def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array]:
+        """Sales, and the quantity that was in stock."""
+        return trajectory["sales"], np.full(len(trajectory), trajectory.policy[0])
+
     @property
     def constants(self) -> Constants:
         """H = 0, L_Θ = max{h, p}, and pseudo-costs between -pU and hU."""

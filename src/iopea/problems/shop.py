@@ -37,6 +37,11 @@ class Levels(Model):
             raise ValueError(f"Levels need low <= high, but low is {self.low} > {self.high}.")
         return self
 
+    @property
+    def can_widen(self) -> tuple[bool, bool]:
+        """Whether there are levels below the lowest, and above the highest."""
+        return self.low > 0, True
+
 
 def as_levels(value: Any) -> Levels:
     """Levels from the table of a problem file, or as they are."""

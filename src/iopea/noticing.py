@@ -1,0 +1,276 @@
+r"""What a learner notices of assumptions that fail: demand that is not the same law every step.
+
+Of demand only the sales are seen, at most as much as there was in stock. Yet whether demand reached
+a fixed size c is known in every step whose stock was at least c. The stock is known before demand.
+So if demand is independent from step to step with one law, these indicators are independent with
+one probability, whatever was played, and this can be tested although sales are censored.
+
+Both tests are ratios: how likely a rival explains the indicators, over the most that any single
+probability could. Rivals are mixtures of Krichevsky and Trofimov: of one probability for each kind
+of step before, or each count in the last few steps (dependence), or of one probability before and
+another after an unknown step (change). Under the assumptions such a ratio is at most a martingale
+that starts at 1. By Ville's inequality it ever reaches x with a probability of at most 1/x, so one
+may look after every step.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln, logsumexp, xlogy
+
+from iopea.problems.base import Problem
+from iopea.types import Array, Policy, State
+
+#: Probability that anything is ever said of demand although it is independent with one law.
+FALSE_ALARM = 0.001
+#: Positive sales whose median becomes the size c.
+FIRST_SALES = 31
+#: Steps in which indicators are counted to see whether they come in runs.
+RECENT = 8
+#: The most bins of steps between which a change is looked for, and the steps of the first bins.
+MOST_BINS, FIRST_BIN = 128, 8
+#: All survivors must lie within this part of a range from its end, for the end to be named.
+EDGE = 0.1
+#: What came before a step: less than c, at least c, or nothing that was seen.
+_HIDDEN = 2
+#: How the warnings begin.
+CHANGED = "Demand seems to have changed"
+DEPENDS = "Demand seems to depend on the demand before it"
+AT_EDGE = "The best policy is at the edge of the range"
+
+Kind = Literal["change", "dependence"]
+Counts = NDArray[np.int64]
+
+
+class DemandWatch:
+    """Counts by which to tell whether demand is independent and stays the same.
+
+    The counts are whole numbers: they don't depend on how the steps were delivered.
+
+    Examples
+    --------
+    >>> rng, stock = np.random.default_rng(0), np.full(1000, 9.0)
+    >>> watch = DemandWatch()
+    >>> watch.observe(np.minimum(rng.exponential(1.0, 1000), stock), stock)
+    >>> watch.noticed is None
+    True
+    >>> watch.observe(np.minimum(rng.exponential(2.0, 1000), stock), stock)
+    >>> watch.noticed, watch.change_step
+    ('change', 991)
+    """
+
+    def __init__(self) -> None:
+        self._first: list[float] = []
+        self._size: float | None = None
+        self._skipped = 0
+        self._before = _HIDDEN
+        self._follows = np.zeros((3, 2), dtype=np.int64)
+        self._recent = np.empty(0, dtype=np.int64)
+        self._after_recent = np.zeros((RECENT + 1, 2), dtype=np.int64)
+        self._bins = np.zeros((MOST_BINS, 2), dtype=np.int64)
+        self._bin_steps = FIRST_BIN
+        self._steps = 0
+
+    def observe(self, sales: Array, stock: Array) -> None:
+        """Take in steps: what was sold, and how much could have been."""
+        if self._size is None:
+            taken = self._choose_size(sales)
+            self._skipped += taken
+            sales, stock = sales[taken:], stock[taken:]
+        if self._size is None or not sales.size:
+            return
+        seen, reached = stock >= self._size, sales >= self._size
+        codes = np.where(seen, reached, _HIDDEN).astype(np.int64)
+        before = np.append(self._before, codes[:-1])
+        pairs = np.bincount(2 * before[seen] + codes[seen], minlength=6)
+        self._follows += pairs.reshape(3, 2)
+        self._before = int(codes[-1])
+        self._count_recent(codes[seen])
+        self._fill_bins(codes)
+
+    def _choose_size(self, sales: Array) -> int:
+        """Set c once there are enough positive sales; how many steps that took."""
+        positive = np.flatnonzero(sales > 0)[: FIRST_SALES - len(self._first)]
+        self._first += sales[positive].tolist()
+        if len(self._first) < FIRST_SALES:
+            return sales.size
+        self._size = sorted(self._first)[FIRST_SALES // 2]
+        return int(positive[-1]) + 1
+
+    def _count_recent(self, seen: NDArray[np.int64]) -> None:
+        """Count what followed how many in the last steps that were seen."""
+        codes = np.append(self._recent, seen)
+        if codes.size > RECENT:
+            upto = np.append(0, codes.cumsum())
+            cells = 2 * (upto[RECENT:-1] - upto[: -RECENT - 1]) + codes[RECENT:]
+            counts = np.bincount(cells, minlength=2 * RECENT + 2)
+            self._after_recent += counts.reshape(RECENT + 1, 2)
+        self._recent = codes[-RECENT:]
+
+    def _fill_bins(self, codes: NDArray[np.int64]) -> None:
+        while codes.size:
+            room = MOST_BINS * self._bin_steps - self._steps
+            part, codes = codes[:room], codes[room:]
+            places = (self._steps + np.arange(part.size)) // self._bin_steps
+            cells = (2 * places + part)[part != _HIDDEN]
+            self._bins += np.bincount(cells, minlength=2 * MOST_BINS).reshape(MOST_BINS, 2)
+            self._steps += part.size
+            if part.size == room:
+                self._bins[: MOST_BINS // 2] = self._bins[0::2] + self._bins[1::2]
+                self._bins[MOST_BINS // 2 :] = 0
+                self._bin_steps *= 2
+
+    @property
+    def dependence(self) -> float:
+        """Logarithm of the evidence that demand depends on that of the steps before."""
+        return float(np.logaddexp(self._on_last, self._on_recent)) - math.log(2)
+
+    @property
+    def _on_last(self) -> float:
+        return float(_mixed(self._follows).sum()) - _at_best(self._follows.sum(axis=0))
+
+    @property
+    def _on_recent(self) -> float:
+        return float(_mixed(self._after_recent).sum()) - _at_best(self._after_recent.sum(axis=0))
+
+    @property
+    def change(self) -> float:
+        """Logarithm of the evidence that demand has changed once."""
+        return float(logsumexp(self._splits()))
+
+    @property
+    def change_step(self) -> int:
+        """The last step before the change, if there was one, as far as it can be told."""
+        return self._skipped + self._bin_steps * (1 + int(np.argmax(self._splits())))
+
+    def _splits(self) -> Array:
+        """Logarithm of the evidence of a change after each bin, times the chance given to it."""
+        upto = self._bins.cumsum(axis=0)
+        total = upto[-1]
+        # All lengths of bins and all places have some chance from the beginning, together 1: so it
+        # does no harm to look at the present ones alone.
+        longer = (self._bin_steps // FIRST_BIN).bit_length()
+        chance = 1 / (longer * (longer + 1) * MOST_BINS)
+        evidence = _mixed(upto) + _mixed(total - upto) - _at_best(total)
+        return np.asarray(evidence + math.log(chance))
+
+    @property
+    def noticed(self) -> Kind | None:
+        """What fails, by the larger evidence, if that is beyond doubt."""
+        dependence, change = self.dependence, self.change
+        if max(dependence, change) < math.log(2 / FALSE_ALARM):
+            return None
+        return "change" if change >= dependence else "dependence"
+
+    @property
+    def warning(self) -> str | None:
+        """What fails, in words."""
+        match self.noticed:
+            case "change":
+                return (
+                    f"{CHANGED} around step {_about(self.change_step)}: what "
+                    "was learned before no longer holds. Learn anew from there."
+                )
+            case "dependence":
+                return (
+                    f"{DEPENDS}: standard errors and what is filled in for lost sales take it to "
+                    "be independent, so that they are less sure than they say."
+                )
+        return None
+
+    def state_dict(self) -> State:
+        """All counts."""
+        return {
+            "first": list(self._first),
+            "size": self._size,
+            "skipped": self._skipped,
+            "before": self._before,
+            "follows": self._follows.copy(),
+            "recent": self._recent.copy(),
+            "after_recent": self._after_recent.copy(),
+            "bins": self._bins.copy(),
+            "bin_steps": self._bin_steps,
+            "steps": self._steps,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._first = [float(value) for value in state["first"]]
+        self._size = None if state["size"] is None else float(state["size"])
+        self._skipped, self._before = int(state["skipped"]), int(state["before"])
+        self._follows = np.array(state["follows"], dtype=np.int64).reshape(3, 2)
+        self._recent = np.array(state["recent"], dtype=np.int64)
+        after_recent = np.array(state["after_recent"], dtype=np.int64)
+        self._after_recent = after_recent.reshape(RECENT + 1, 2)
+        self._bins = np.array(state["bins"], dtype=np.int64).reshape(MOST_BINS, 2)
+        self._bin_steps, self._steps = int(state["bin_steps"]), int(state["steps"])
+
+
+def _mixed(counts: Counts) -> Array:
+    """Log-likelihood of counts (..., 2), the probability mixed over Beta(1/2, 1/2)."""
+    return np.asarray(betaln(counts[..., 0] + 0.5, counts[..., 1] + 0.5) - betaln(0.5, 0.5))
+
+
+def _at_best(counts: Counts) -> float:
+    """Log-likelihood of two counts at the probability that explains them best."""
+    total = max(int(counts.sum()), 1)
+    return float(xlogy(counts, counts / total).sum())
+
+
+def _about(step: int) -> str:
+    """A step to two digits, which is as much as is known of it.
+
+    >>> _about(12_345)
+    '12,000'
+    """
+    return f"{int(float(f'{step:.2g}')):,}"
+
+
+def edge_warning(
+    name: str, ends: tuple[float, float], movable: tuple[bool, bool], best: float, alive: Array
+) -> str | None:
+    """What to say of a parameter whose best value is an end of its range that could be moved.
+
+    Parameters
+    ----------
+    name : str. What the parameter is called.
+    ends : pair of float. Its range.
+    movable : pair of bool. Which ends could be moved outwards.
+    best : float. Its value in the best policy by estimate.
+    alive : array. Its values in all policies that may still be best.
+
+    Examples
+    --------
+    >>> text = edge_warning("level", (0, 5), (False, True), 5.0, np.array([4.8, 4.9, 5.0]))
+    >>> text.split(": ")[1]
+    "5 is the highest level. A higher 'high' may hold a better one."
+    >>> edge_warning("level", (0, 5), (False, True), 5.0, np.array([3.0, 5.0])) is None
+    True
+    """
+    reach = EDGE * (ends[1] - ends[0])
+    if not reach:
+        return None
+    sides = (("lowest", "lower", "low"), ("highest", "higher", "high"))
+    for end, can_move, (most, more, key) in zip(ends, movable, sides, strict=True):
+        if can_move and best == end and float(np.abs(alive - end).max()) <= reach:
+            return (
+                f"{AT_EDGE}: {end:.10g} is the {most} {name}. "
+                f"A {more} '{key}' may hold a better one."
+            )
+    return None
+
+
+def edge_warnings(problem: Problem, best: Policy, surviving: Array) -> tuple[str, ...]:
+    """What to say of the ends of ranges, with the best policy by estimate and all survivors."""
+    policies = problem.policy_class
+    texts = (
+        edge_warning(
+            name, policies.ends(axis), problem.can_widen(axis), best[axis], surviving[:, axis]
+        )
+        for axis, name in enumerate(policies.names)
+    )
+    return tuple(text for text in texts if text is not None)

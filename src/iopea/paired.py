@@ -1,0 +1,183 @@
+"""The default rule: studentised differences on common paths.
+
+All policies are evaluated on the same observed path, so the difference of two of them has a small
+variance. Differences to the best policy are studentised by batch means, all epochs pooled, and
+compared with a critical value that holds for all policies at once and over the whole run.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from itertools import count
+
+import numpy as np
+
+from iopea.critical import (
+    Look,
+    critical_for,
+    fresh_share,
+    largest_share,
+    scheffe,
+    single_chance,
+    studentise,
+)
+from iopea.order import InformationOrder
+from iopea.rule import Elimination, Rule
+from iopea.types import Array, Estimates
+
+
+class Paired(Rule):
+    """Studentised differences on common paths; no horizon needed.
+
+    Epoch k is tested at level δ_k; over all epochs these add up to δ. With a horizon they are the
+    same for all epochs within it, and a twentieth of δ is kept for what may come after; without
+    one δ_k = 15δ/((k+14)(k+15)). Within a test the critical value c solves
+
+        f_k(c) {P(t_ν > c) + Σ_edges min{P(t_ν > c), a/(2π) (1 + c²/ν)^(-(ν-1)/2)}} = δ_k
+
+    where a is the angle between the batch differences of neighbouring policies
+    and ν + 1 the number of batches: the improved Bonferroni inequality of
+    Hunter and Worsley along the net, each overlap bounded as in Naiman's tube
+    inequality, for differences that are each divided by an error of their own.
+    It holds for Gaussian batch sums. Neighbouring policies are almost the same
+    random variable, so c is near the critical value of two comparisons, whatever
+    the size of the net. A net of two parameters is also measured as a surface, by its
+    area and the length of its edge (:mod:`iopea.geometry`), which gives an expectation
+    where the inequality gives a bound. Where all differences follow from r unknown numbers,
+    as the rates of a queue, Scheffé's value r ν/(ν+1-r) F_{r,ν+1-r} for c² holds as well,
+    for policies that were never listed too. The least of these values is taken.
+
+    f_k(c) is the share of these chances that is new: given that a difference exceeds c now, the
+    chance that it did not exceed the critical value of the epoch before, on the part of the data
+    that there was then, for Gaussian sums.
+
+    Policies that the best one by estimate informs without being informed by them are not played
+    as long as it is there: that they survive costs nothing. They are tested apart, at 1/20 of the
+    level, so that the others, who cost, may be tested at nearly all of it.
+
+    A policy is dropped when it is worse than the best by c (1 + λ (2c² + 1)/(6c))
+    standard errors, where λ >= 0 is the share of the skewness that makes a few
+    missing events look like certainty (Hall's correction for studentised means,
+    on that side only, less the standard error of a skewness); and by
+    M |θ - θ'| log(1/δ)/N, where M |θ - θ'| is what two policies may differ by in one
+    step (L_Θ where one is proved), at most the range of costs or what the problem says: an
+    event of probability log(1/δ)/N may have stayed unseen for N steps, and then neither a
+    standard error nor a skewness shows it. The level is not split here: what is unseen after an
+    epoch was unseen after those before.
+    """
+
+    name = "paired"
+    pooled = True
+    #: Useful steps of the first epoch, and the factor by which every epoch multiplies the data.
+    FIRST = 40
+    GROWTH = 1.25
+    #: The larger, the more evenly δ is spread over epochs without an end.
+    SPREAD = 15
+    #: Share of δ that is kept for what comes after the horizon.
+    BEYOND = 0.05
+    #: Share of each level for policies strictly below the best one: they are not played anyway.
+    UNPLAYED = 0.05
+
+    def epoch_length(self, epoch: int) -> int:
+        """40 steps, then a quarter of what there was before."""
+        return self._data(epoch) - (self._data(epoch - 1) if epoch > 1 else 0)
+
+    def _data(self, epoch: int) -> int:
+        """Useful steps up to the end of an epoch."""
+        return int(self.FIRST * self.GROWTH ** (epoch - 1))
+
+    @cached_property
+    def _epochs(self) -> int:
+        """Epochs within the horizon; 0 if there is none."""
+        steps = (self.setting.horizon or 0) / self.setting.width
+        return next(epoch for epoch in count() if self._data(epoch) >= steps) if steps else 0
+
+    def level(self, epoch: int) -> float:
+        """δ_k: the same for all epochs within a horizon, and mδ'/((k+m-1)(k+m)), m = 15, after.
+
+        Without a horizon δ' = δ, which is what these sum to.
+        """
+        delta, epochs = self.setting.delta, self._epochs
+        if epoch <= epochs:
+            return (1 - self.BEYOND) * delta / epochs
+        rest = epoch - epochs + self.SPREAD
+        return (self.BEYOND if epochs else 1.0) * delta * self.SPREAD / ((rest - 1) * rest)
+
+    def eliminate(
+        self,
+        estimates: Estimates,
+        policies: Array,
+        epoch: int,
+        order: InformationOrder | None = None,
+        look: Look | None = None,
+    ) -> Elimination:
+        """Drop what is worse than the best estimate by more than chance allows."""
+        mean = estimates.mean
+        known = np.isfinite(mean)
+        if len(estimates.sizes) < 2 or not known.any():
+            return Elimination(np.ones(mean.size, dtype=np.bool_), math.inf)
+        best = int(np.nanargmin(mean))
+        freedom = 1 / largest_share(estimates) - 1
+        played, unplayed = self._critical_values(estimates, policies, epoch, order, look, freedom)
+        critical = np.full(mean.size, played)
+        if order is not None:
+            critical[order.below(best)] = unplayed
+        error, lean, _ = studentise(estimates, best)
+        distance = np.abs(policies - policies[best]).max(axis=1)
+        most = self.setting.cost_range if self.setting.unseen is None else self.setting.unseen
+        with np.errstate(divide="ignore", invalid="ignore"):
+            effect = np.fmin(self.setting.sensitivity * distance, most)
+            unseen = effect * math.log(1 / self.setting.delta) / estimates.steps
+            chance = (critical + lean * (2 * critical**2 + 1) / 6) * error
+            worse = mean - mean[best] > np.maximum(chance, unseen)
+        worse[best] = False
+        chances = single_chance(freedom, played), single_chance(freedom, unplayed)
+        return Elimination(~(worse & known), played, Look(estimates.steps, chances))
+
+    def _critical_values(
+        self,
+        estimates: Estimates,
+        policies: Array,
+        epoch: int,
+        order: InformationOrder | None,
+        look: Look | None,
+        freedom: float,
+    ) -> tuple[float, float]:
+        """For policies that the best one is not strictly above, and for all others."""
+        # What must survive is the truly best policy, whose own differences may turn more than
+        # those of the estimated one: both ends of the net are tried as well.
+        mean, level = estimates.mean, self.level(epoch)
+        ends = {int(np.nanargmin(mean)), 0, mean.size - 1}
+        references = [i for i in ends if np.isfinite(mean[i])]
+        shared = _shared(estimates.steps, look)
+
+        def critical(family: int, level: float) -> float:
+            before = 0.0 if look is None else look.chances[family]
+            return max(
+                critical_for(
+                    estimates, i, above[i] if family else ~above[i], policies, freedom, level,
+                    lambda chance: fresh_share(chance, before, shared),
+                )
+                for i in references
+            )  # fmt: skip
+
+        nothing = np.zeros(mean.size, dtype=np.bool_)
+        split = order is not None and not order.symmetric
+        above = {i: order.above(i) if order is not None and split else nothing for i in references}
+        found = [math.inf, math.inf]
+        if self.setting.listed:
+            share = self.UNPLAYED if split else 0.0
+            found[0] = critical(0, (1 - share) * level)
+            found[1] = critical(1, share * level) if split else found[0]
+        if estimates.rank is not None:
+            found = [min(each, scheffe(estimates.rank, freedom, level)) for each in found]
+        return found[0], found[1]
+
+
+def _shared(steps: Array, look: Look | None) -> float:
+    """The share of the data of every policy that an earlier test had."""
+    if look is None:
+        return 0.0
+    known = steps > 0
+    return float((look.steps[known] / steps[known]).min(initial=1.0))
