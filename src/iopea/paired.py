@@ -80,12 +80,12 @@ class Paired(Rule):
     UNPLAYED = 0.05
 
     def epoch_length(self, epoch: int) -> int:
-        """40 steps, then a quarter of what there was before."""
-        return self._data(epoch) - (self._data(epoch - 1) if epoch > 1 else 0)
+        """40 steps or as many as asked for, then a quarter of what there was before."""
+        return max(1, self._data(epoch) - (self._data(epoch - 1) if epoch > 1 else 0))
 
     def _data(self, epoch: int) -> int:
         """Useful steps up to the end of an epoch."""
-        return int(self.FIRST * self.GROWTH ** (epoch - 1))
+        return int((self.setting.first or self.FIRST) * self.GROWTH ** (epoch - 1))
 
     @cached_property
     def _epochs(self) -> int:

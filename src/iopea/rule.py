@@ -29,6 +29,7 @@ class Setting:
     settling : int. Steps until a decision shows in the cost.
     delta : float. Probability that the guarantee may fail [δ].
     horizon : int or None. Steps of the whole run [T], where known.
+    first : int, optional. Useful steps of the first epoch, where the rule leaves a choice.
     sensitivity : float. Change of the cost of one step per unit of policy.
     unseen : float, optional. The most that an unseen event may count; the range of costs if
         not given.
@@ -48,6 +49,7 @@ class Setting:
     settling: int = 0
     delta: float = 0.05
     horizon: int | None = None
+    first: int | None = None
     sensitivity: float = 0.0
     unseen: float | None = None
     listed: bool = True

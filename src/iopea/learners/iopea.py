@@ -61,6 +61,8 @@ class IOPEA(Learner):
     restart : str. ``"none"``: the system runs on between policies. ``"return"``:
         after each policy θ_R is played until the system is back in s_1.
     radius : float, optional. Radius of the net; overrides the horizon's.
+    first_epoch : int, optional. Useful steps of the first epoch of rule ``paired``, 40 if not
+        given. However short, the guarantee holds.
     precision : str. ``"float64"``, or ``"float32"`` for twice the speed and half the memory of
         the counterfactual evaluation, at about six digits.
     threads : int. Threads for the counterfactual evaluation; no effect on results.
@@ -88,6 +90,7 @@ class IOPEA(Learner):
         delta: float = 0.05,
         restart: Restart = "none",
         radius: float | None = None,
+        first_epoch: int | None = None,
         precision: Precision = "float64",
         threads: int = 1,
         seed: int = 0,
@@ -100,11 +103,12 @@ class IOPEA(Learner):
         super().__init__(problem, horizon, seed)
         radius = None if radius is None else check_positive("radius", radius)
         threads = check_count("threads", threads)
+        first = None if first_epoch is None else check_count("first_epoch", first_epoch)
         kind = rule_named(rule)
         self.restart: Restart = restart
         self._radius, self._precision = radius, precision
         self._pool = _pool(problem, kind, self.horizon, radius, threads, precision)
-        self.rule = kind(_setting(problem, self._pool, delta, self.horizon))
+        self.rule = kind(_setting(problem, self._pool, delta, self.horizon, first))
         self._records: list[EpochRecord] = []
         self._observed = 0
         self._returning = False
@@ -125,6 +129,7 @@ class IOPEA(Learner):
             "delta": self.rule.setting.delta,
             "restart": self.restart,
             "radius": self._radius,
+            "first_epoch": self.rule.setting.first,
             "precision": self._precision,
         }
 
@@ -372,7 +377,9 @@ def _pool(
     return Listed(problem, net, problem.evaluator(net, threads, precision), thinned_to)
 
 
-def _setting(problem: Problem, pool: Pool, delta: float, horizon: int | None) -> Setting:
+def _setting(
+    problem: Problem, pool: Pool, delta: float, horizon: int | None, first: int | None
+) -> Setting:
     constants = problem.constants
     return Setting(
         policies=pool.count,
@@ -385,6 +392,7 @@ def _setting(problem: Problem, pool: Pool, delta: float, horizon: int | None) ->
         settling=constants.settling,
         delta=delta,
         horizon=horizon,
+        first=first,
         sensitivity=(
             constants.lipschitz if constants.sensitivity is None else constants.sensitivity
         ),
