@@ -26,6 +26,7 @@ import iopea
 from iopea.checking import SOME_PAIRS, check_order, some_policies
 from iopea.cli_experiments import compare, reproduce
 from iopea.cli_options import number, whole_number
+from iopea.cli_validate import validate
 from iopea.errors import InputError, unknown
 from iopea.files import default_problem, read_order, read_problem
 from iopea.learners import learner_named
@@ -300,6 +301,7 @@ def bench(
 
 app.command()(reproduce)
 app.command()(compare)
+app.command()(validate)
 
 
 @app.callback(invoke_without_command=True)

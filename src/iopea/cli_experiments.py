@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import shlex
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as Bars
 
 from iopea.cli_options import whole_number
+from iopea.cli_running import Cluster, Out, Workers, run_jobs, warning
 from iopea.errors import InputError, unknown
 from iopea.experiments.compare import Comparison, labels_of
 from iopea.experiments.costs import BASELINE, SIZES, Choice
 from iopea.experiments.formats import print_table
 from iopea.experiments.output import PAGE, check_document, write_document, write_report
 from iopea.experiments.reproduce import TARGETS, report_for, tasks_for
-from iopea.experiments.runner import Progress, Watch, run_tasks
 from iopea.experiments.scenarios import METHODS, PROFILES, scenarios
 from iopea.experiments.store import Store
 from iopea.experiments.tables import Report, Table
-from iopea.experiments.tasks import Task
 from iopea.files import problem_from, read_problem
 from iopea.learners import learner_named
 from iopea.learners.iopea import IOPEA
@@ -34,16 +28,6 @@ from iopea.model import check_count
 _ALL = "all"
 _TABLES = ("table1", "table-queue")
 _BOTH = "both"
-#: Running tasks that are named.
-_MOST_NAMED = 2
-
-Out = Annotated[Path, typer.Option(help="Folder of results and report; a run goes on there.")]
-Workers = Annotated[
-    int, typer.Option(parser=whole_number, help="Processes; no effect on results; all cores if 0.")
-]
-Cluster = Annotated[
-    str | None, typer.Option(help="Address of a Dask scheduler, whose workers are used instead.")
-]
 
 
 def reproduce(
@@ -102,15 +86,10 @@ def reproduce(
     if stored and not out.is_dir():
         raise InputError(f"There is no folder {out}: --stored reports what a run has left there.")
     about = {"command": "reproduce", "profiles": list(PROFILES if part else choice.profiles)}
-    store = Store(
-        out,
-        about,
-        warn=lambda sentence: console.print(sentence, highlight=False, soft_wrap=True),
-        part=True,
-    )
+    store = Store(out, about, warn=warning(console), part=True)
     if not stored:
         _try_out(choice)
-        _run(tasks_for(choice, targets), store, workers, cluster, console)
+        run_jobs(tasks_for(choice, targets), store, workers, cluster, console)
     report = report_for(choice, targets, store)
     _show(report)
     if part:
@@ -208,29 +187,11 @@ def compare(
     )
     console = Console(stderr=True)
     about = {"command": "compare"}
-    store = Store(
-        out,
-        about,
-        warn=lambda sentence: console.print(sentence, highlight=False, soft_wrap=True),
-    )
-    _run(comparison.tasks(), store, workers, cluster, console)
+    store = Store(out, about, warn=warning(console))
+    run_jobs(comparison.tasks(), store, workers, cluster, console)
     report = comparison.report(store)
     _show(report)
     typer.echo(f"Written to {write_report(report, out)}.")
-
-
-def _run(
-    tasks: list[Task], store: Store, workers: int, cluster: str | None, console: Console
-) -> None:
-    try:
-        with _watching(console) as watch:
-            run_tasks(tasks, store, workers=workers, cluster=cluster, watch=watch)
-    except KeyboardInterrupt:
-        kept = (
-            f"{len(store)} finished tasks are kept in {store.directory}: the same command goes on."
-        )
-        console.print(kept, highlight=False, soft_wrap=True)
-        raise
 
 
 def _command(
@@ -249,41 +210,3 @@ def _show(report: Report) -> None:
             console.print()
     for paragraph in report.lead[1:]:
         console.print(paragraph, highlight=False, soft_wrap=True)
-
-
-@contextmanager
-def _watching(console: Console) -> Iterator[Watch]:
-    """A live line on the terminal's error stream: tasks done, those running, time left."""
-    columns = (
-        TextColumn("{task.fields[done]}"),
-        BarColumn(),
-        TextColumn("{task.fields[left]}"),
-        TextColumn("{task.fields[running]}"),
-    )
-    start = time.monotonic()
-    with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
-        bar = bars.add_task("tasks", total=None, done="", left="", running="")
-
-        def watch(progress: Progress) -> None:
-            share = progress.effort_done / progress.effort_total
-            spent = time.monotonic() - start
-            left = f"{_clock(spent / share - spent)} left" if share > 0 else ""
-            named = [task.key.rsplit(".", 1)[0] for task in progress.running[:_MOST_NAMED]]
-            more = len(progress.running) - len(named)
-            running = ", ".join(named) + (f" and {more} more" if more > 0 else "")
-            bars.update(
-                bar,
-                completed=progress.effort_done,
-                total=progress.effort_total,
-                done=f"{progress.done} of {progress.total} tasks",
-                left=left,
-                running=running,
-            )
-
-        yield watch
-
-
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

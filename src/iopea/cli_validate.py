@@ -1,1 +1,80 @@
 """The command ``validate``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from iopea.cli_running import Cluster, Out, Workers, run_jobs, warning
+from iopea.errors import InputError
+from iopea.experiments.output import check_document
+from iopea.experiments.store import Store
+from iopea.guarantees.document import Chapter, show, write_all, write_document
+from iopea.guarantees.registry import STUDIES
+from iopea.guarantees.study import COLUMNS, Part, Study
+from iopea.model import check_count
+
+
+def validate(
+    studies: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[STUDY]...", help=f"Some of {', '.join(STUDIES)}; all if absent."),
+    ] = None,
+    full: Annotated[
+        bool,
+        typer.Option(
+            "--full/--quick",
+            help="The study of the report, about an hour on two cores; or minutes, for tests.",
+        ),
+    ] = False,
+    out: Out = Path("out/validation"),
+    workers: Workers = 0,
+    cluster: Cluster = None,
+    document: Annotated[
+        Path | None, typer.Option(help="Write the document to this Markdown file, too.")
+    ] = None,
+) -> None:
+    """Measure what the library promises; status 1 where a promise is broken.
+
+    Tables, figures and one Markdown document are written to the folder; what is finished there is
+    not run again.
+    """
+    chosen = _chosen(studies or [])
+    if document is not None and len(chosen) < len(STUDIES):
+        raise InputError("--document is made whole: name no study.")
+    check_document(document)
+    check_count("--workers", workers, least=0)
+    size = "full" if full else "quick"
+    console = Console(stderr=True)
+    about = {"command": "validate", "size": size}
+    store = Store(out, about, warn=warning(console), columns=COLUMNS)
+    parts = {name: study.parts(full) for name, study in chosen.items()}
+    run_jobs([part for each in parts.values() for part in each], store, workers, cluster, console)
+    chapters = [_chapter(study, parts[name], full, store) for name, study in chosen.items()]
+    show(Console(), chapters)
+    command = " ".join(["iopea validate", *(studies or []), f"--{size}"])
+    if document is not None:
+        write_document(chapters, document, command)
+    typer.echo(f"Written to {write_all(chapters, out, command)}.")
+    broken = [claim for chapter in chapters for claim in chapter.broken]
+    if broken:
+        number = "A promise is" if len(broken) == 1 else f"{len(broken)} promises are"
+        typer.echo(f"{number} broken: {'; '.join(broken)}.", err=True)
+        raise typer.Exit(1)
+
+
+def _chosen(names: list[str]) -> dict[str, Study]:
+    """The studies that are asked for, in the order of the document."""
+    for name in names:
+        if name not in STUDIES:
+            raise InputError(f"There is no study {name!r}: known are {', '.join(STUDIES)}.")
+    return {name: study for name, study in STUDIES.items() if not names or name in names}
+
+
+def _chapter(study: Study, parts: list[Part], full: bool, store: Store) -> Chapter:
+    values = {part.key: json.loads(store.rows(part.key)[0]["values"]) for part in parts}
+    return Chapter(study, parts, study.finding(full, values))

@@ -12,12 +12,13 @@ before. What was spent on the earlier look is not spent again (:func:`fresh_shar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 from scipy.optimize import brentq
-from scipy.special import fdtri, ndtr, ndtri, stdtr
+from scipy.special import fdtri, ndtri, stdtr
 
 from iopea.geometry import curvatures, exceedance, mesh
 from iopea.kernels.differences import Differences
@@ -25,12 +26,13 @@ from iopea.types import Array, Estimates, Indices, Mask
 
 #: Critical values above this are infinite for every purpose.
 _LARGEST = 1e100
+_LEAST = 1e-300
 
 #: A share of the magnitude of a sum below which a difference counts as rounding.
 _ROUNDING = 1e-12
 
 #: Points and weights of an integral over what a normal variable exceeds a value by.
-_BEYOND, _WEIGHTS = np.polynomial.laguerre.laggauss(24)
+_BEYOND, _WEIGHTS = np.polynomial.laguerre.laggauss(16)
 
 
 @dataclass(frozen=True)
@@ -66,21 +68,22 @@ def fresh_share(chance: float, before: float, shared: float) -> float:
     >>> round(fresh_share(0.001, 0.001, 0.8), 2), fresh_share(0.001, 0.0, 0.8)
     (0.59, 1.0)
     """
-    if not (0 < chance < 0.5 and before > 0 and shared > 0):
+    if not (0 < chance < 0.5 and 0 < before < 0.5 and shared > 0):
         return 1.0
-    now, earlier, shared = -ndtri(chance), -ndtri(before), min(shared, 1 - _ROUNDING)
-    beyond = _BEYOND / now
-    weights = _WEIGHTS * np.exp(-(beyond**2) / 2)
-    below = ndtr((earlier - math.sqrt(shared) * (now + beyond)) / math.sqrt(1 - shared))
-    return float(weights @ below / weights.sum())
+    shared = min(shared, 1 - _ROUNDING)
+    return float(_fresh(-ndtri(chance), -ndtri(before), math.sqrt(shared), math.sqrt(1 - shared)))
 
 
-#: Of a chance to exceed, the share that is new.
-Share = Callable[[float], float]
-
-
-def _all(chance: float) -> float:
-    return 1.0
+@njit(cache=True)
+def _fresh(now, earlier, slope, spread):  # type: ignore[no-untyped-def]
+    total = weights = 0.0
+    for i in range(_BEYOND.size):
+        beyond = _BEYOND[i] / now
+        weight = _WEIGHTS[i] * math.exp(-(beyond**2) / 2)
+        below = (earlier - slope * (now + beyond)) / spread
+        weights += weight
+        total += weight * 0.5 * math.erfc(-below / math.sqrt(2.0))
+    return total / weights
 
 
 def largest_share(estimates: Estimates) -> float:
@@ -120,30 +123,59 @@ def _moved(norm: Array, largest: float) -> Mask:
     return moved
 
 
-def critical_for(
-    estimates: Estimates,
-    reference: int,
-    among: Mask,
-    policies: Array,
-    freedom: float,
-    level: float,
-    fresh: Share = _all,
-) -> float:
-    """The critical value for the differences of some policies to a reference."""
+@dataclass(frozen=True)
+class Shape:
+    """How differently policies do from a reference: what bounds the largest difference by chance.
+
+    Attributes
+    ----------
+    angles : array. Between the differences of each policy and the next.
+    sizes : tuple of float, optional. Curvatures of the surface that a net of two parameters makes.
+    """
+
+    angles: Array
+    sizes: tuple[float, float, float] | None = None
+
+    def chance(self, critical: float, single: float, freedom: float) -> float:
+        """That the largest of all studentised differences exceeds a value, a single one having
+        the given chance.
+        """
+        overlap = (1 + critical**2 / freedom) ** ((1 - freedom) / 2) / (2 * math.pi)
+        along = float(_along(self.angles, single, overlap))
+        if self.sizes is None:
+            return along
+        return min(along, exceedance(critical, freedom, self.sizes))
+
+
+@njit(cache=True)
+def _along(angles, single, overlap):  # type: ignore[no-untyped-def]
+    total = single
+    for angle in angles:
+        total += min(single, angle * overlap)
+    return total
+
+
+def shapes(
+    estimates: Estimates, reference: int, families: Sequence[Mask], policies: Array
+) -> list[Shape | None]:
+    """The shape of each family of differences to a reference; None where there is none."""
     differences = Differences(estimates, reference)
     norm = np.sqrt(differences.moments()[0])
-    columns = np.flatnonzero(_moved(norm, differences.largest) & among)
-    flat = policies.shape[1] == 2 and columns.size > 1
-    edges, triangles = mesh(policies[columns] if flat else np.empty((0, 2)))
+    moved = _moved(norm, differences.largest)
+    return [_shape(differences, norm, moved & family, policies) for family in families]
+
+
+def _shape(differences: Differences, norm: Array, among: Mask, policies: Array) -> Shape | None:
+    columns = np.flatnonzero(among)
+    if not columns.size:
+        return None
+    if policies.shape[1] != 2 or columns.size < 2:
+        return Shape(differences.angles(norm, np.column_stack([columns[:-1], columns[1:]])))
+    edges, triangles = mesh(policies[columns])
     pairs, number = _with_neighbours(edges, columns.size)
     lengths = differences.angles(norm, columns[pairs])
-    critical = critical_value(lengths[number], freedom, level, fresh)
-    if flat:
-        sizes = curvatures(columns.size, lengths[: len(edges)], triangles)
-        critical = min(
-            critical, _solve(lambda c: exceedance(c, freedom, sizes), freedom, level, fresh)
-        )
-    return critical
+    sizes = curvatures(columns.size, lengths[: len(edges)], triangles)
+    return Shape(lengths[number], sizes)
 
 
 def _with_neighbours(edges: Indices, points: int) -> tuple[Indices, Indices]:
@@ -161,28 +193,28 @@ def _with_neighbours(edges: Indices, points: int) -> tuple[Indices, Indices]:
     return np.vstack([edges, np.column_stack([others, others + 1])]), number
 
 
-def critical_value(angles: Array, freedom: float, level: float, fresh: Share = _all) -> float:
-    """Solve the inequality of rule ``paired`` for c; infinite where no c will do."""
+def critical_value(
+    shapes: Sequence[Shape],
+    freedom: float,
+    level: float,
+    fresh: Callable[[float], float] = lambda chance: 1.0,
+) -> float:
+    """Solve the inequality of rule ``paired`` for c, for the worst of several shapes.
 
-    def chance(critical: float) -> float:
-        single = float(stdtr(freedom, -critical))
-        overlap = (1 + critical**2 / freedom) ** ((1 - freedom) / 2) / (2 * math.pi)
-        return single + float(np.minimum(single, angles * overlap).sum())
-
-    return _solve(chance, freedom, level, fresh)
-
-
-def _solve(chance: Callable[[float], float], freedom: float, level: float, fresh: Share) -> float:
-    """The value whose chance to be exceeded for the first time is the level."""
+    Infinite where no c will do. ``fresh`` is the share of the chance of a single difference that
+    is new.
+    """
     if freedom < 1:
         return math.inf
 
     def excess(critical: float) -> float:
-        return chance(critical) * fresh(float(stdtr(freedom, -critical))) - level
+        single = float(stdtr(freedom, -critical))
+        chance = max(shape.chance(critical, single, freedom) for shape in shapes) * fresh(single)
+        return math.log(max(chance, _LEAST) / level)
 
     if excess(0.0) <= 0:
         return 0.0
-    high = 1.0
+    high = 4.0
     while excess(high) > 0:
         high *= 16
         if high > _LARGEST:

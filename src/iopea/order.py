@@ -135,11 +135,13 @@ class InformationOrder(ABC):
 
     def below(self, i: int) -> Mask:
         """Which policies i informs without being informed by them."""
-        return self.informed_by(i) & ~self.informing(i)
+        index = self._checked_among([i])[0]
+        return self._row(index, np.arange(len(self))) & ~self._column(index)
 
     def above(self, i: int) -> Mask:
         """Which policies inform i without being informed by it."""
-        return self.informing(i) & ~self.informed_by(i)
+        index = self._checked_among([i])[0]
+        return self._column(index) & ~self._row(index, np.arange(len(self)))
 
     @property
     @abstractmethod

@@ -8,17 +8,18 @@ compared with a critical value that holds for all policies at once and over the 
 from __future__ import annotations
 
 import math
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count
 
 import numpy as np
 
 from iopea.critical import (
     Look,
-    critical_for,
+    critical_value,
     fresh_share,
     largest_share,
     scheffe,
+    shapes,
     single_chance,
     studentise,
 )
@@ -148,30 +149,26 @@ class Paired(Rule):
         # What must survive is the truly best policy, whose own differences may turn more than
         # those of the estimated one: both ends of the net are tried as well.
         mean, level = estimates.mean, self.level(epoch)
-        ends = {int(np.nanargmin(mean)), 0, mean.size - 1}
-        references = [i for i in ends if np.isfinite(mean[i])]
-        shared = _shared(estimates.steps, look)
-
-        def critical(family: int, level: float) -> float:
-            before = 0.0 if look is None else look.chances[family]
-            return max(
-                critical_for(
-                    estimates, i, above[i] if family else ~above[i], policies, freedom, level,
-                    lambda chance: fresh_share(chance, before, shared),
-                )
-                for i in references
-            )  # fmt: skip
-
-        nothing = np.zeros(mean.size, dtype=np.bool_)
+        every = np.ones(mean.size, dtype=np.bool_)
         split = order is not None and not order.symmetric
-        above = {i: order.above(i) if order is not None and split else nothing for i in references}
-        found = [math.inf, math.inf]
-        if self.setting.listed:
-            share = self.UNPLAYED if split else 0.0
-            found[0] = critical(0, (1 - share) * level)
-            found[1] = critical(1, share * level) if split else found[0]
-        if estimates.rank is not None:
-            found = [min(each, scheffe(estimates.rank, freedom, level)) for each in found]
+        played, unplayed = [], []
+        for i in {int(np.nanargmin(mean)), 0, mean.size - 1}:
+            above = order.above(i) if order is not None and split else ~every
+            if self.setting.listed and np.isfinite(mean[i]):
+                one, other = shapes(estimates, i, (~above, above), policies)
+                played.append(one)
+                unplayed.append(other)
+        share = self.UNPLAYED if split else 0.0
+        shared = _shared(estimates.steps, look)
+        found: list[float] = []
+        for family, part in ((played, 1 - share), (unplayed, share)):
+            known = [shape for shape in family if shape is not None]
+            before = 0.0 if look is None else look.chances[len(found)]
+            fresh = partial(fresh_share, before=before, shared=shared)
+            value = critical_value(known, freedom, part * level, fresh) if known else math.inf
+            if estimates.rank is not None:
+                value = min(value, scheffe(estimates.rank, freedom, level))
+            found.append(value)
         return found[0], found[1]
 
 

@@ -188,22 +188,22 @@ def to_markdown(table: Table, level: int = 2) -> str:
     - Printed values: = reproduced (1).
     <BLANKLINE>
     """
-    blocks = [f"{'#' * level} {_markdown(table.title)}"]
+    blocks = [f"{'#' * level} {markdown(table.title)}"]
     sections = by_section(table.lines)
     for section, lines in sections.items():
         if len(sections) > 1:
-            blocks.append(f"{'#' * (level + 1)} {_markdown(section)}")
+            blocks.append(f"{'#' * (level + 1)} {markdown(section)}")
         rows = [
-            ["", *map(_markdown, table.columns)],
+            ["", *map(markdown, table.columns)],
             [":---", *["---:"] * len(table.columns)],
-            *([_markdown(line.name), *map(_markdown_cell, line.cells)] for line in lines),
+            *([markdown(line.name), *map(_markdown_cell, line.cells)] for line in lines),
         ]
         blocks.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
     if not sections:
         blocks.append(EMPTY)
-    said = [_markdown(sentence) for sentence in filter(None, (key(table), *table.notes))]
+    said = [markdown(sentence) for sentence in filter(None, (key(table), *table.notes))]
     said += [
-        f"{_markdown(sentence)} *Entries: {_markdown(entries)}.*"
+        f"{markdown(sentence)} *Entries: {markdown(entries)}.*"
         for sentence, entries in explanations(table)
     ]
     if said:
@@ -212,13 +212,13 @@ def to_markdown(table: Table, level: int = 2) -> str:
 
 
 def _markdown_cell(cell: Cell) -> str:
-    return "<br>".join(_markdown(text) for text in (cell.text, printed_short(cell)) if text)
+    return "<br>".join(markdown(text) for text in (cell.text, printed_short(cell)) if text)
 
 
-def _markdown(text: str) -> str:
+def markdown(text: str) -> str:
     r"""Text without a meaning to Markdown.
 
-    >>> print(_markdown("z_e|z_r <b>"))
+    >>> print(markdown("z_e|z_r <b>"))
     z\_e\|z\_r \<b\>
     """
     text = re.sub(r"[\\`*_<>\[\]|~$]", r"\\\g<0>", " ".join(text.split()))

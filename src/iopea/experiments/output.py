@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from iopea.errors import InputError
 from iopea.experiments.formats import to_csv, to_markdown
 from iopea.experiments.latex import to_latex
 from iopea.experiments.report import to_html
-from iopea.experiments.tables import Report, Table
+from iopea.experiments.tables import Figure, Report, Table
 from iopea.storage import writing
 
 #: The page that holds everything.
@@ -31,11 +32,11 @@ def write_report(report: Report, directory: str | Path, page: str = PAGE) -> Pat
                 ("md", to_markdown(part)),
                 ("tex", to_latex(part)),
             ):
-                _write(folder / "tables" / f"{part.name}.{suffix}", text.encode())
+                write_file(folder / "tables" / f"{part.name}.{suffix}", text.encode())
         else:
-            _write(folder / "figures" / f"{part.name}.svg", part.svg.encode())
-            _write(folder / "figures" / f"{part.name}.png", part.png)
-    _write(folder / page, to_html(report).encode())
+            write_file(folder / "figures" / f"{part.name}.svg", part.svg.encode())
+            write_file(folder / "figures" / f"{part.name}.png", part.png)
+    write_file(folder / page, to_html(report).encode())
     return folder / page
 
 
@@ -48,17 +49,26 @@ def write_document(report: Report, path: str | Path) -> None:
         if isinstance(part, Table):
             lines.append(to_markdown(part))
             continue
-        lines += [f"## {part.title}", ""]
-        picture = Path(target.stem) / f"{part.name}.png"
-        _write(target.parent / picture, part.png)
-        lines += [f"![{part.title}]({picture.as_posix()})", "", part.caption, ""]
-        lines += [f"`{part.command}`", ""]
-    lines += ["## How this was made", ""]
-    lines += [f"- {name}: {value}" for name, value in report.facts]
-    _write(target, ("\n".join(lines) + "\n").encode())
+        lines += [f"## {part.title}", "", *picture_beside(target, part)]
+    lines += made_how(report.facts)
+    write_file(target, ("\n".join(lines) + "\n").encode())
 
 
-def _write(path: Path, content: bytes) -> None:
+def picture_beside(document: Path, figure: Figure) -> list[str]:
+    """Write a figure to the folder of a Markdown file, and return the lines that show it."""
+    picture = Path(document.stem) / f"{figure.name}.png"
+    write_file(document.parent / picture, figure.png)
+    shown = f"![{figure.title}]({picture.as_posix()})"
+    return [shown, "", figure.caption, "", f"`{figure.command}`", ""]
+
+
+def made_how(facts: Sequence[tuple[str, str]]) -> list[str]:
+    """Versions, seeds and the like, as the last lines of a Markdown file."""
+    return ["## How this was made", "", *(f"- {name}: {value}" for name, value in facts)]
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file whole, and make its folder; a refusal is a sentence."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

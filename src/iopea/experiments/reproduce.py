@@ -219,13 +219,20 @@ class _Duels:
 
 def facts(seeds: range, evaluation: int, store: Store) -> tuple[tuple[str, str], ...]:
     """Versions and seeds, for the foot of a report."""
+    return (
+        *versions(),
+        ("seeds", f"{seeds[0]} to {seeds[-1]}, the same chance for all learners of a setting"),
+        ("evaluation", f"{evaluation:,} steps, the same for all policies of a setting"),
+        ("tests", f"Welch's, two-sided, at {100 * LEVEL:g} %"),
+        ("finished tasks in the folder", str(len(store))),
+    )
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    """Of the library and of what it stands on."""
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return (
         ("iopea", iopea.__version__),
         ("Python", platform.python_version()),
         ("packages", packages),
-        ("seeds", f"{seeds[0]} to {seeds[-1]}, the same chance for all learners of a setting"),
-        ("evaluation", f"{evaluation:,} steps, the same for all policies of a setting"),
-        ("tests", f"Welch's, two-sided, at {100 * LEVEL:g} %"),
-        ("finished tasks in the folder", str(len(store))),
     )

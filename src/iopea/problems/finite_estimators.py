@@ -238,12 +238,14 @@ class CountedModel(PlugInEvaluator):
             data, some = (moves[rows], costs[rows]), actions[columns]
             model = kernels.solve_policies(some, *(each.sum(axis=0) for each in data))
             cells = np.ix_(rows, columns)
-            sums[cells] = kernels.linearised_sums(some, *data, sizes[rows], model)
-            told[cells] = sizes[rows, None] * model.known
+            # Of steps that told little of a policy, only as many count as would have told as much.
+            share = _told(some, moves[rows].sum(axis=(0, 3)), model.law, sizes[rows].sum())
+            sums[cells] = share * kernels.linearised_sums(some, *data, sizes[rows], model)
+            told[cells] = share * sizes[rows, None] * model.known
         if len(self._sources) > 1 or not told.all():
             return Estimates(sums, told)
         unknowns = np.count_nonzero(moves.any(axis=0)) + np.count_nonzero(moves.any(axis=(0, 3)))
-        return Estimates(sums, sizes, rank=int(unknowns))
+        return Estimates(sums, told, rank=int(unknowns))
 
     def _seen(self) -> tuple[Array, Array, Array, Indices]:
         """Moves (rows, S, A, S), costs (rows, S, A), steps and source of each batch."""
@@ -289,6 +291,18 @@ class CountedModel(PlugInEvaluator):
         for name, saved in state["sources"].items():
             batches = self._sources[int(name)] = Batches(0)
             batches.load_state_dict(saved)
+
+
+def _told(actions: Indices, seen: Array, law: Array, steps: float) -> Array:
+    """Steps of its own that would tell as much of each policy, as a share of these; at most 1.
+
+    In n steps a policy takes an action n m(s) times. Of the action that was seen the least, so
+    measured, there were as many as in the steps that are looked for.
+    """
+    visits = seen[np.arange(actions.shape[1]), actions]
+    needed = np.full(law.shape, np.inf)
+    np.divide(visits, law, out=needed, where=law > 0)
+    return np.asarray(np.minimum(needed.min(axis=1) / steps, 1.0))
 
 
 def _count(batches: Batches, cells: Indices, amounts: Array) -> None:

@@ -1,0 +1,317 @@
+"""On which systems it is counted how often the best policy is lost: data, and nothing else.
+
+Nets are coarser than a learner's own, so that a run takes a moment and the best policy of the net
+is certain. Of every kind of problem there is at least one case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from iopea.demand import (
+    Demand,
+    Empirical,
+    Exponential,
+    Lognormal,
+    NegativeBinomial,
+    Poisson,
+    Uniform,
+)
+from iopea.experiments.scenarios import METHODS, PROFILES, scenarios
+from iopea.experiments.tasks import as_text, system_text
+from iopea.problems.base import Problem
+from iopea.problems.dual_sourcing import DualSourcing
+from iopea.problems.dynamics import Dynamics
+from iopea.problems.finite import FiniteMDP
+from iopea.problems.hard import HardInstance, HiddenArm
+from iopea.problems.lost_sales import LostSales
+from iopea.problems.newsvendor import Newsvendor
+from iopea.problems.queue import QueueRates, ServiceRateQueue
+from iopea.types import Truth
+
+#: A name, and what it stands for.
+_System = tuple[str, Problem, Truth]
+
+#: Spacing of the nets on the paper's settings, by block.
+_SPACING = {
+    "inventory-small": 0.1,
+    "inventory-large": 3.0,
+    "dual-small": 0.5,
+    "dual-large": 16.0,
+    "queue": 1.0,
+}
+#: Steps of a run, where the kind of problem has a number of its own, and otherwise.
+_STEPS = {"dual-sourcing": 800}
+_USUAL_STEPS = 1000
+#: Steps of runs of rule ``published`` on the paper's settings.
+_PUBLISHED_STEPS = 10_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A system, and how a learner is run on it.
+
+    Attributes
+    ----------
+    name : str. Fit for a file.
+    section : str. What it is there for.
+    system : str. Problem and truth as text.
+    settings : str. The learner's settings as text.
+    horizon : int. Steps of a run.
+    rule : str. How policies are eliminated.
+    """
+
+    name: str
+    section: str
+    system: str
+    settings: str
+    horizon: int
+    rule: str = "paired"
+
+
+def _case(
+    section: str,
+    name: str,
+    problem: Problem,
+    truth: Truth,
+    horizon: int | None = None,
+    rule: str = "paired",
+    **settings: Any,
+) -> Case:
+    steps = horizon or _STEPS.get(problem.kind, _USUAL_STEPS)
+    return Case(name, section, system_text(problem, truth), as_text(settings), steps, rule)
+
+
+def _shop(lead_time: int, penalty: float, high: float, step: float) -> LostSales:
+    levels: Any = {"low": 0, "high": high, "step": step}
+    return LostSales(lead_time=lead_time, holding_cost=1, lost_sales_cost=penalty, levels=levels)
+
+
+def _stand(penalty: float, low: float, high: float, step: float) -> Newsvendor:
+    levels: Any = {"low": low, "high": high, "step": step}
+    return Newsvendor(overage_cost=1, underage_cost=penalty, levels=levels)
+
+
+def _dual(regular: int, expedited: int, high: float, step: float, **more: Any) -> DualSourcing:
+    levels: Any = {"low": 0, "high": high, "step": step}
+    return DualSourcing(
+        regular_lead_time=regular,
+        expedited_lead_time=expedited,
+        holding_cost=1,
+        lost_sales_cost=more.pop("penalty", 10),
+        expedited_cost=0.5,
+        expedited_levels=levels,
+        regular_levels=levels,
+        **more,
+    )
+
+
+def _queue(arrivals: str, penalty: float = 100, buffer: int = 2) -> ServiceRateQueue:
+    return ServiceRateQueue(
+        buffer=buffer,
+        max_rate=3,
+        arrival_rate_bound=10,
+        deadline_rate_bound=10,
+        arrivals=arrivals,
+        miss_penalty=penalty,
+    )
+
+
+def _machine(repair_cost: float) -> Dynamics:
+    """A machine that wears out from state 0 to 2, and is repaired by action 1."""
+    wear, repair = [[0.7, 0.3, 0], [0, 0.6, 0.4], [0, 0, 1]], [[0.9, 0.1, 0]] * 3
+    return Dynamics(
+        transitions=np.swapaxes([wear, repair], 0, 1),
+        costs=[[0, 0.3], [0.2, repair_cost], [0.9, 0.7]],
+        bernoulli=True,
+    )
+
+
+def _shared_machine() -> FiniteMDP:
+    return FiniteMDP(states=3, actions=2, policies=_REPAIRS, information_order="full-feedback")
+
+
+def _demand(zero_probability: float) -> Exponential:
+    return Exponential(mean=1, maximum=3, zero_probability=zero_probability)
+
+
+_USUAL = _demand(0.3)
+_SLOW = _demand(0.9)
+_BUSY = QueueRates(arrival_rate=6, deadline_rate=3)
+#: One period in 200 brings 40 times what the others do at the most.
+_RARE = Empirical(values=(*(0.25 * (number % 5) for number in range(199)), 40.0))
+_REPAIRS = ((0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 1))
+
+
+def _paper() -> Iterator[Case]:
+    """The paper's settings, in both profiles where these differ."""
+    seen: set[str] = set()
+    for profile in PROFILES:
+        for scenario in scenarios(profile).values():
+            system = scenario.system()
+            if system in seen:
+                continue
+            seen.add(system)
+            kind = scenario.tables["problem"]["kind"]
+            yield Case(
+                f"{scenario.name}-{profile}",
+                "The paper's settings",
+                system,
+                as_text({"radius": _SPACING[scenario.block]}),
+                _STEPS.get(kind, _USUAL_STEPS),
+            )
+
+
+def _laws() -> Iterator[Case]:
+    """Other laws of demand, from heavy tails to almost none."""
+    section = "Other demand"
+    laws: dict[str, tuple[LostSales, Demand]] = {
+        "poisson": (_shop(2, 10, 20, 1), Poisson(mean=2)),
+        "negative-binomial": (_shop(2, 50, 12, 1), NegativeBinomial(mean=0.3, size=0.3)),
+        "heavy-tail": (_shop(2, 10, 20, 0.25), Lognormal(mean=1, sd=3)),
+        "rare-large-demand": (_shop(2, 10, 20, 0.25), _RARE),
+        "no-demand-0": (_shop(2, 10, 9, 0.1), _demand(0.0)),
+        "no-demand-50": (_shop(2, 10, 7, 0.1), _demand(0.5)),
+        "no-demand-90": (_shop(2, 10, 7, 0.1), _SLOW),
+        "no-demand-95-dear": (_shop(2, 100, 7, 0.1), _demand(0.95)),
+        "lead-time-0": (_shop(0, 10, 7, 0.05), _USUAL),
+        "lead-time-6": (_shop(6, 10, 14, 0.1), _USUAL),
+    }
+    for name, (shop, law) in laws.items():
+        yield _case(section, f"lost-sales-{name}", shop, law)
+    yield _case(section, "lost-sales-long-run", _shop(2, 10, 7, 0.1), _USUAL, horizon=8000)
+
+
+def _suppliers() -> Iterator[Case]:
+    """Two suppliers: lead times, levels that hardly reach what is needed, estimators."""
+    section = "Two suppliers"
+    laws: dict[str, tuple[DualSourcing, Demand]] = {
+        "lead-times-4-2": (_dual(4, 2, 12, 1), _USUAL),
+        "slow-mover": (_dual(2, 0, 6, 0.5), _SLOW),
+        "poisson": (_dual(2, 0, 15, 1), Poisson(mean=2)),
+        "poisson-tight": (_dual(5, 0, 10, 1), Poisson(mean=4)),
+        "poisson-less-tight": (_dual(5, 0, 14, 1), Poisson(mean=4)),
+        "exponential-tight": (_dual(5, 0, 12, 1, penalty=11), Exponential(mean=4)),
+        "level": (_dual(1, 0, 6, 0.5, estimator="level"), _USUAL),
+        "hitting": (_dual(1, 0, 6, 0.5, estimator="hitting"), _USUAL),
+        "sample-path": (_dual(1, 0, 4, 1, order_by="sample-path"), _USUAL),
+    }
+    for name, (shop, law) in laws.items():
+        yield _case(section, f"dual-sourcing-{name}", shop, law)
+
+
+def _others() -> Iterator[Case]:
+    """Every other kind of problem."""
+    section = "Other problems"
+    yield _case(section, "newsvendor", *Newsvendor.example())
+    rare = QueueRates(arrival_rate=2, deadline_rate=0.05)
+    yield _case(section, "queue-rare-misses", _queue("fixed"), rare)
+    yield _case(section, "queue-262144-policies", _queue("fixed", buffer=8), _BUSY)
+    own, machine = FiniteMDP.example()
+    yield _case(section, "finite-own-costs", own, machine)
+    yield _case(section, "finite-full-feedback", _shared_machine(), machine)
+    hard = HardInstance(policies=3, width=3, span=3, reveal=2)
+    yield _case(section, "hard-instance", hard, HiddenArm(arm=2, advantage=0.3))
+    full = HardInstance(policies=16, span=2, reveal=2)
+    yield _case(section, "hard-instance-width-1", full, HiddenArm(arm=5, advantage=0.1))
+
+
+def _ties() -> Iterator[Case]:
+    """The two best policies differ by 0.1 % of their cost, or less."""
+    section = "Near-ties"
+    # Around the best quantity, 2 log 5, such that the next one costs 0.1 % more.
+    stand = _stand(4, 0.4869985749, 9.9869985749, 0.5)
+    yield _case(section, "tie-newsvendor", stand, Exponential(mean=2))
+    yield _case(section, "tie-newsvendor-poisson", _stand(3.64047, 0, 14, 1), Poisson(mean=4))
+    yield _case(section, "tie-lost-sales", _shop(2, 10.65, 20, 1), Poisson(mean=2))
+    yield _case(section, "tie-queue", _queue("decaying", 1.947), _BUSY)
+    listed = FiniteMDP(states=3, actions=2, policies=_REPAIRS)
+    yield _case(section, "tie-finite-own-costs", listed, _machine(0.7392))
+    yield _case(section, "tie-finite-full-feedback", _shared_machine(), _machine(0.7392))
+    full = HardInstance(policies=8)
+    yield _case(section, "tie-hard-instance", full, HiddenArm(arm=3, advantage=0.0005))
+
+
+def _ways() -> Iterator[Case]:
+    """Other ways to run the learner: short first epochs, and back to the start between policies."""
+    section = "Other ways to run"
+    shop, dual = _shop(2, 10, 7, 0.1), _dual(1, 0, 6, 0.5)
+    short: tuple[_System, ...] = (
+        ("lost-sales", shop, _USUAL),
+        ("lost-sales-slow", shop, _SLOW),
+        ("newsvendor", *Newsvendor.example()),
+        ("dual-sourcing", dual, _USUAL),
+    )
+    emptied: tuple[_System, ...] = (
+        ("lost-sales", shop, _USUAL),
+        ("dual-sourcing", dual, _USUAL),
+        ("queue", _queue("decaying"), _BUSY),
+    )
+    for name, problem, truth in short:
+        yield _case(section, f"first-epoch-8-{name}", problem, truth, first_epoch=8)
+    for name, problem, truth in emptied:
+        yield _case(section, f"return-{name}", problem, truth, restart="return")
+
+
+def _proved() -> Iterator[Case]:
+    """The rule of the theorem, where α is known; on the first two it eliminates something."""
+    section = "The theorem's constants"
+    few, little = _stand(1, 0, 2, 0.25), Uniform(low=0, high=0.5)
+    hard = HardInstance(policies=4)
+    systems: tuple[tuple[str, Problem, Truth, int], ...] = (
+        ("newsvendor", few, little, 4000),
+        ("hard-instance", hard, HiddenArm(arm=2, advantage=0.5), 16_000),
+        ("finite", _shared_machine(), _machine(0.5), 2000),
+        ("lost-sales", _shop(2, 10, 7, 0.5), _USUAL, 2000),
+        ("dual-sourcing", _dual(1, 0, 6, 1, zero_demand=0.3), _USUAL, 2000),
+        ("queue", _queue("decaying"), _BUSY, 2000),
+    )
+    for name, problem, truth, horizon in systems:
+        yield _case(section, f"theorem-{name}", problem, truth, horizon, rule="theorem")
+
+
+@cache
+def cases() -> dict[str, Case]:
+    """All cases with a promise, by name."""
+    found = (_paper(), _laws(), _suppliers(), _others(), _ties(), _ways(), _proved())
+    return {case.name: case for group in found for case in group}
+
+
+@cache
+def published_cases() -> dict[str, Case]:
+    """The published runs on the paper's settings: their rule promises nothing."""
+    method = METHODS["iopea-published"]
+    others = {name: value for name, value in method.settings.items() if name != "rule"}
+    return {
+        name: Case(
+            f"published-{name}",
+            "The published rule",
+            method.system(scenario),
+            as_text(others),
+            _PUBLISHED_STEPS,
+            "published",
+        )
+        for name, scenario in scenarios("as-published").items()
+    }
+
+
+#: Cases of the quick study: each kind of problem, and what is hardest.
+QUICK = (
+    "inventory-small-exponential-as-stated",
+    "lost-sales-poisson",
+    "lost-sales-no-demand-90",
+    "dual-sourcing-poisson-tight",
+    "queue-rare-misses",
+    "newsvendor",
+    "finite-full-feedback",
+    "tie-newsvendor",
+    "tie-newsvendor-poisson",
+    "tie-finite-own-costs",
+    "tie-hard-instance",
+    "theorem-newsvendor",
+)

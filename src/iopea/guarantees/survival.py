@@ -1,0 +1,394 @@
+"""Survival: the best policy of the net is eliminated with probability at most δ, ever.
+
+A run is lost if the best policy of the net was eliminated in any of its epochs. The losses of
+independent runs are binomial, so an exact bound on their probability follows from their number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from scipy.stats import beta, binom
+
+from iopea.experiments.tables import percent
+from iopea.files import problem_from
+from iopea.guarantees.cases import QUICK, Case, cases, published_cases
+from iopea.guarantees.picture import losses_figure
+from iopea.guarantees.study import Check, Finding, Grid, Part, Study, Values
+from iopea.guarantees.yardstick import CERTAIN, Yardstick, yardstick
+from iopea.learners.base import Learner
+from iopea.learners.iopea import IOPEA
+from iopea.problems.base import Simulator
+from iopea.run import run
+from iopea.types import Policy
+
+#: Probabilities with which the promise may fail.
+DELTAS = (0.01, 0.05, 0.2)
+_QUICK_DELTA = 0.05
+#: Confidence of the bound on the probability to lose the best policy.
+CONFIDENCE = 0.99
+#: The first seed: those of the paper's runs lie below.
+FIRST_SEED = 10_000
+#: Runs of a case at each δ, in full and quick, and of the published rule; runs of a part.
+RUNS, QUICK_RUNS, PUBLISHED_RUNS, PART_RUNS = 2000, 120, 300, 250
+#: Probability that any check of the quick study fails although the promise holds.
+QUICK_ALARM = 1e-7
+#: Seconds of a thousand steps, roughly, by rule.
+_SECONDS = {"paired": 0.02, "theorem": 0.003, "published": 0.001}
+
+
+@dataclass(frozen=True)
+class Runs(Part):
+    """Some runs of a case with one rule and one δ.
+
+    Attributes
+    ----------
+    system, settings : str. Problem and truth, and the learner's settings, as text.
+    horizon : int. Steps of a run.
+    rule : str. How policies are eliminated.
+    delta : float. What is promised [δ].
+    """
+
+    study: ClassVar[str] = "survival"
+
+    system: str
+    settings: str
+    horizon: int
+    rule: str
+    delta: float
+
+    def measure(self) -> Values:
+        """In which of the runs the best policy was lost, and what share of policies was left."""
+        problem, truth = problem_from(json.loads(self.system))
+        settings = json.loads(self.settings)
+        standard = yardstick(self.system, self.settings, self.horizon, self.rule)
+        lost, left = [], 0.0
+        for seed in self.seeds:
+            learner = IOPEA(
+                problem,
+                rule=self.rule,
+                delta=self.delta,
+                horizon=self.horizon,
+                seed=seed,
+                **settings,
+            )
+            if is_lost(learner, problem.simulator(truth, seed), self.horizon, standard.best):
+                lost.append(seed)
+            # Of a class that can't be counted once something is eliminated, nothing is said.
+            left += (learner.survivors or 0) / learner.count / self.runs
+        return {
+            "lost": lost,
+            "left": left,
+            "policies": learner.count,
+            "best": list(standard.best),
+            "cost": standard.cost,
+            "gap": standard.gap,
+            "error": standard.error,
+        }
+
+
+class _Decided(Exception):  # noqa: N818 - the run has said all it can
+    """Whether the best policy is lost is known before the end of the run."""
+
+
+def is_lost(learner: IOPEA, simulator: Simulator, horizon: int, best: Policy) -> bool:
+    """Whether the best policy was eliminated in any epoch of a run."""
+    lost, epoch = False, learner.epoch
+
+    def watch(after: Learner, done: int) -> None:
+        nonlocal lost, epoch
+        if learner.epoch == epoch:
+            return
+        epoch = learner.epoch
+        lost = not learner.survives(best)
+        if lost or learner.survivors == 1:
+            raise _Decided
+
+    with contextlib.suppress(_Decided):
+        run(learner, simulator, horizon, watch)
+    return lost
+
+
+def upper_bound(lost: int, runs: int, confidence: float = CONFIDENCE) -> float:
+    """What the probability of a loss exceeds with probability 1 - confidence at the most.
+
+    The exact bound of Clopper and Pearson.
+
+    >>> round(upper_bound(0, 2000), 5), upper_bound(7, 7)
+    (0.0023, 1.0)
+    """
+    return 1.0 if lost >= runs else float(beta.ppf(confidence, lost + 1, runs - lost))
+
+
+def most_lost(runs: int, delta: float, alarm: float) -> int:
+    """The most losses that are no alarm: more happen with probability ``alarm`` at the most.
+
+    >>> most_lost(100, 0.05, 1e-9)
+    22
+    """
+    return int(binom.isf(alarm, runs, delta))
+
+
+def most_proved(runs: int, delta: float) -> int:
+    """The most losses with which the upper bound is at most δ; -1 where none are few enough.
+
+    >>> most = most_proved(2000, 0.05)
+    >>> upper_bound(most, 2000) <= 0.05 < upper_bound(most + 1, 2000)
+    True
+    """
+    return int(binom.ppf(1 - CONFIDENCE, runs, delta)) - 1
+
+
+@dataclass(frozen=True)
+class _Count:
+    """What all parts of a case with one rule and δ found."""
+
+    case: Case
+    delta: float
+    runs: int
+    lost: int
+    left: float
+    policies: int
+    standard: Yardstick
+
+    @property
+    def upper(self) -> float:
+        return upper_bound(self.lost, self.runs)
+
+    @property
+    def share(self) -> str:
+        return f"{self.lost} of {self.runs}"
+
+
+class Survival(Study):
+    """The promise of δ, counted."""
+
+    name: ClassVar[str] = "survival"
+    title: ClassVar[str] = "The best policy survives"
+
+    def parts(self, full: bool) -> list[Part]:
+        """All cases at every δ, and the published rule; or a choice of cases at one δ."""
+        return [part for case, delta in _pairs(full) for part in _parts(case, delta, full)]
+
+    def finding(self, full: bool, values: Mapping[str, Values]) -> Finding:
+        """Counts, bounds, and whether the promise was kept."""
+        counts = [
+            _count(case, delta, _parts(case, delta, full), values) for case, delta in _pairs(full)
+        ]
+        promised = [count for count in counts if count.case.rule != "published"]
+        others = [count for count in counts if count.case.rule == "published"]
+        grids = [_systems(promised), _losses(promised, full)]
+        if others:
+            grids.append(_published(others))
+        points = [
+            (count.case.name, count.delta, count.lost / count.runs, count.upper)
+            for count in promised
+        ]
+        command = f"iopea validate survival --{'full' if full else 'quick'}"
+        return Finding(
+            lead=_lead(full, promised),
+            grids=tuple(grids),
+            figures=(losses_figure(points, command),),
+            checks=(*_checks(promised, full), _certainty(promised)),
+        )
+
+
+def _pairs(full: bool) -> Iterator[tuple[Case, float]]:
+    """Each case with each δ."""
+    chosen = cases().values() if full else [cases()[name] for name in QUICK]
+    for case in chosen:
+        for delta in DELTAS if full else (_QUICK_DELTA,):
+            yield case, delta
+    if full:
+        for case in published_cases().values():
+            yield case, _QUICK_DELTA
+
+
+def _parts(case: Case, delta: float, full: bool) -> list[Runs]:
+    runs = PUBLISHED_RUNS if case.rule == "published" else RUNS if full else QUICK_RUNS
+    return [
+        Runs(
+            case=f"{case.name}-{delta:g}",
+            first_seed=FIRST_SEED + first,
+            runs=min(PART_RUNS, runs - first),
+            effort=min(PART_RUNS, runs - first) * case.horizon / 1000 * _SECONDS[case.rule],
+            system=case.system,
+            settings=case.settings,
+            horizon=case.horizon,
+            rule=case.rule,
+            delta=delta,
+        )
+        for first in range(0, runs, PART_RUNS)
+    ]
+
+
+def _count(case: Case, delta: float, parts: Sequence[Runs], values: Mapping[str, Values]) -> _Count:
+    found = [values[part.key] for part in parts]
+    first, runs = found[0], sum(part.runs for part in parts)
+    return _Count(
+        case=case,
+        delta=delta,
+        runs=runs,
+        lost=sum(len(each["lost"]) for each in found),
+        left=sum(part.runs * each["left"] for part, each in zip(parts, found, strict=True)) / runs,
+        policies=first["policies"],
+        standard=Yardstick(tuple(first["best"]), first["cost"], first["gap"], first["error"]),
+    )
+
+
+def _lead(full: bool, counts: Sequence[_Count]) -> tuple[str, ...]:
+    number = len({count.case.name for count in counts})
+    how = (
+        f"A check passes only if the exact {percent(CONFIDENCE)} upper bound on the probability of "
+        "a loss (Clopper and Pearson) is at most δ in every case: it proves the promise, where a "
+        "test would only not disprove it. So it may fail for a rule that loses almost as often as "
+        "it may, and what is called its false-alarm rate is that of a rule that loses exactly with "
+        "probability δ everywhere."
+        if full
+        else "A check fails if the losses of any case are so many that they would hardly ever "
+        f"happen with probability δ: all checks together fail once in {1 / QUICK_ALARM:,.0f} runs "
+        "of this study if the promise holds."
+    )
+    return (
+        "Promise: with probability at least 1 - δ, the best policy of the net is never eliminated, "
+        "over the whole run. "
+        f"Measured on {number} systems by {counts[0].runs:,} independent runs each for every δ, "
+        "beginning with seed "
+        f"{FIRST_SEED:,}. Which policy is best is computed exactly where that can be done, and "
+        "otherwise found by a long evaluation of all policies on common noise.",
+        how,
+    )
+
+
+def _checks(counts: Sequence[_Count], full: bool) -> Iterator[Check]:
+    rules = dict.fromkeys(count.case.rule for count in counts)
+    for rule in rules:
+        for delta in dict.fromkeys(count.delta for count in counts):
+            chosen = [count for count in counts if count.case.rule == rule and count.delta == delta]
+            yield _check(rule, delta, chosen, None if full else QUICK_ALARM / len(counts))
+
+
+def _check(rule: str, delta: float, counts: Sequence[_Count], alarm: float | None) -> Check:
+    """Whether a rule keeps its promise in all cases, by bounds or with few false alarms."""
+    worst = max(counts, key=lambda count: (count.upper, count.case.name))
+    measured = f"most in {worst.case.name}: {worst.share}"
+    if alarm is None:
+        broken = [count for count in counts if count.upper > delta]
+        keeps = math.prod(
+            float(binom.cdf(most_proved(count.runs, delta), count.runs, delta)) for count in counts
+        )
+        measured += f", at most {percent(worst.upper)}"
+        false_alarm = 1 - keeps
+    else:
+        broken = [count for count in counts if count.lost > most_lost(count.runs, delta, alarm)]
+        measured += f", no alarm up to {most_lost(worst.runs, delta, alarm)}"
+        false_alarm = len(counts) * alarm
+    if broken:
+        measured = "broken in " + "; ".join(
+            f"{count.case.name} ({count.share}, up to {percent(count.upper)})" for count in broken
+        )
+    return Check(
+        claim=f"Rule {rule} loses the best policy with probability at most {delta:g} "
+        f"in {_cases(counts)}",
+        measured=measured,
+        passed=not broken,
+        false_alarm=false_alarm,
+    )
+
+
+def _cases(counts: Sequence[_Count]) -> str:
+    return "one case" if len(counts) == 1 else f"each of {len(counts)} cases"
+
+
+def _certainty(counts: Sequence[_Count]) -> Check:
+    """That losses are counted of the policy that is best."""
+    unsure = sorted({count.case.name for count in counts if not count.standard.certain})
+    return Check(
+        claim="Which policy of the net is best is certain in each case: the next one is dearer by "
+        f"more than {CERTAIN:g} standard errors",
+        measured=f"not in {', '.join(unsure)}" if unsure else "in all of them",
+        passed=not unsure,
+        false_alarm=0.0,
+    )
+
+
+def _losses(counts: Sequence[_Count], full: bool) -> Grid:
+    """One row for each case, with what each δ found."""
+    rows = []
+    deltas = tuple(dict.fromkeys(count.delta for count in counts))
+    for name in dict.fromkeys(count.case.name for count in counts):
+        found = {count.delta: count for count in counts if count.case.name == name}
+        cells = []
+        for delta in deltas:
+            count = found[delta]
+            cells += [str(count.lost), percent(count.upper)]
+        left = found[deltas[-1]].left
+        first = found[deltas[0]]
+        cells.append("–" if first.policies > 2**16 else percent(left))
+        rows.append((name, *cells))
+    columns = [text for delta in deltas for text in (f"lost, δ = {delta:g}", "at most")]
+    return Grid(
+        name="survival",
+        title=f"Runs of {counts[0].runs:,} in which the best policy was lost",
+        columns=("case", *columns, "policies left"),
+        rows=tuple(rows),
+        notes=(
+            f"“At most” is the exact {percent(CONFIDENCE)} upper bound on the probability of a "
+            "loss.",
+            f"“Policies left” is the mean share of the net at the end of a run with δ = "
+            f"{deltas[-1]:g}: where it is 100 %, nothing was ever eliminated.",
+        ),
+    )
+
+
+def _systems(counts: Sequence[_Count]) -> Grid:
+    """What the cases are."""
+    rows = []
+    for case, count in {count.case.name: count for count in counts}.items():
+        standard = count.standard
+        rows.append(
+            (
+                case,
+                count.case.section,
+                count.case.rule,
+                f"{count.policies:,}",
+                f"{count.case.horizon:,}",
+                percent(standard.gap / abs(standard.cost)) if standard.cost else "–",
+                "exact" if standard.error == 0 else percent(standard.error / abs(standard.cost)),
+            )
+        )
+    return Grid(
+        name="survival-cases",
+        title="The cases",
+        columns=("case", "what for", "rule", "policies", "steps", "second best", "error"),
+        rows=tuple(rows),
+        notes=(
+            "“Second best” is how much dearer the second best policy of the net is than the best, "
+            "and “error” the standard error of that, by which it is certain which is best.",
+        ),
+    )
+
+
+def _published(counts: Sequence[_Count]) -> Grid:
+    """The published rule, about which nothing is promised."""
+    return Grid(
+        name="survival-published",
+        title="Rule published, which promises nothing",
+        columns=("setting", "runs", "steps", "lost", "at most"),
+        rows=tuple(
+            (
+                count.case.name.removeprefix("published-"),
+                str(count.runs),
+                f"{count.case.horizon:,}",
+                str(count.lost),
+                percent(count.upper),
+            )
+            for count in counts
+        ),
+        notes=("Its constants have no δ, so there is nothing to check.",),
+    )
