@@ -65,7 +65,8 @@ class Paired(Rule):
     step (L_Θ where one is proved), at most the range of costs or what the problem says: an
     event of probability log(1/δ)/N may have stayed unseen for N steps, and then neither a
     standard error nor a skewness shows it. The level is not split here: what is unseen after an
-    epoch was unseen after those before.
+    epoch was unseen after those before. Of steps that told little of a policy only as many count
+    as steps of its own would have told as much.
     """
 
     name = "paired"
@@ -126,10 +127,11 @@ class Paired(Rule):
             critical[order.below(best)] = unplayed
         error, lean, _ = studentise(estimates, best)
         distance = np.abs(policies - policies[best]).max(axis=1)
+        telling = estimates.steps if estimates.telling is None else estimates.telling
         most = self.setting.cost_range if self.setting.unseen is None else self.setting.unseen
         with np.errstate(divide="ignore", invalid="ignore"):
             effect = np.fmin(self.setting.sensitivity * distance, most)
-            unseen = effect * math.log(1 / self.setting.delta) / estimates.steps
+            unseen = effect * math.log(1 / self.setting.delta) / telling
             chance = (critical + lean * (2 * critical**2 + 1) / 6) * error
             worse = mean - mean[best] > np.maximum(chance, unseen)
         worse[best] = False

@@ -177,6 +177,8 @@ class Estimates:
     sums : array (batches, n). Cost of each policy, summed over each batch.
     sizes : array (batches,) or (batches, n). Steps in each batch; where batches tell of
         policies by different numbers of steps, those of each policy, 0 for nothing.
+    telling : array (n,), optional. Steps of its own that would have told as much of a policy,
+        where the steps of the batches told less of some.
     rank : int, optional. Dimensions of what is estimated, where all sums follow from so few
         unknown numbers, whatever the number of policies.
     """
@@ -184,6 +186,7 @@ class Estimates:
     sums: Array
     sizes: Array
     rank: int | None = None
+    telling: Array | None = None
 
     @cached_property
     def steps(self) -> Array:

@@ -36,6 +36,8 @@ from iopea.problems.shop import TOLERANCE
 from iopea.seeds import seed_for
 from iopea.types import Array, Estimates, Indices, Mask, State, Trajectory
 
+UnitCosts = tuple[float, float, float, float]
+
 if TYPE_CHECKING:
     from iopea.problems.dual_sourcing import DualSourcing
 
@@ -54,6 +56,8 @@ LAW_GROUPS = 16
 MOST_REPRESENTATIVES = 2048
 #: Fewer periods of use than these say nothing.
 FEWEST_PERIODS = 16
+#: Unit costs with which a period costs the stock after arrivals.
+_STOCK = (1.0, -1.0, 0.0, 0.0)
 #: The most batch costs to hold; above it, fewer batches are made.
 MOST_COSTS = 2**23
 
@@ -95,7 +99,9 @@ class DualEvaluator(Evaluator):
         """Periods whose stock was not what the orders explain."""
         return self._departures
 
-    def _simulate(self, demand: Array, ends: Indices, policies: Array) -> Array:
+    def _simulate(
+        self, demand: Array, ends: Indices, policies: Array, costs: UnitCosts | None = None
+    ) -> Array:
         """Batch costs of policies, from the state on to which the end of the sample leads them."""
         problem = self._problem
         if not ends.size:
@@ -104,7 +110,7 @@ class DualEvaluator(Evaluator):
         state = kernels.start_state(policies, problem.lead_times, self._precision)
         return kernels.replay(
             np.concatenate([before, demand]), np.append(before.size, before.size + ends),
-            policies, state, 0, problem.lead_times, problem.unit_costs, self._threads,
+            policies, state, 0, problem.lead_times, costs or problem.unit_costs, self._threads,
         )[1:].astype(np.float64, copy=False)  # fmt: skip
 
     def state_dict(self) -> State:
@@ -297,6 +303,11 @@ class ProductLimitEstimator(_Pooled):
     Demand that was filled in is not data: batches alone would not show the error of the law that
     it was drawn from. So the law is estimated again without each of 16 groups of batches, and what
     that changes for a candidate goes into the batch sums of the group (a jackknife).
+
+    Whether demand exceeds a stock is told by periods that had as much. Of a candidate that holds
+    more than was there, few periods tell: those whose stock was at least z_e, where expedited
+    orders arrive at once and it has never less; otherwise twice those whose stock was at least its
+    mean stock, since half of its own periods would be among them.
     """
 
     def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
@@ -313,15 +324,25 @@ class ProductLimitEstimator(_Pooled):
         sums = self._in_any_order(low, ends)
         if with_error:
             self._add_law_error(sums, law, shares, ends)
+        telling = self._telling(stock, low) if with_error else None
         if not unseen.any():
-            return Estimates(sums, sizes)
+            return Estimates(sums, sizes, telling=telling)
         high = np.where(unseen, 2 * self._problem.bound, demand)
         whole = ends[-1:]
         change = self._simulate(high, whole, self._policies) - self._simulate(
             low, whole, self._policies
         )
         told = np.abs(change[0]) <= self._tolerance
-        return Estimates(sums * told, sizes[:, None] * told)
+        return Estimates(sums * told, sizes[:, None] * told, telling=telling)
+
+    def _telling(self, stock: Array, demand: Array) -> Array:
+        """Periods of its own that would have told as much of each candidate."""
+        needed, share = self._policies[:, 0], 1.0
+        if self._problem.expedited_lead_time:
+            held = self._simulate(demand, np.array([demand.size]), self._policies, _STOCK)
+            needed, share = held[0] / demand.size, 0.5
+        enough = stock.size - np.searchsorted(np.sort(stock), needed - self._tolerance)
+        return np.asarray(np.minimum(enough / share, float(stock.size)))
 
     def _add_law_error(self, sums: Array, law: ProductLimit, shares: Array, ends: Indices) -> None:
         """Add to the sums of each batch what the error of the law makes there."""

@@ -230,6 +230,7 @@ class CountedModel(PlugInEvaluator):
         actions: Indices = np.rint(policies).astype(np.intp)
         moves, costs, sizes, source = self._seen()
         sums, told = np.zeros((2, len(sizes), len(actions)))
+        telling = np.zeros(len(actions))
         # Policies that are judged by the same data share a model.
         informed = self._problem.informed(list(self._sources), policies)
         patterns, pattern = np.unique(informed, axis=1, return_inverse=True)
@@ -238,14 +239,14 @@ class CountedModel(PlugInEvaluator):
             data, some = (moves[rows], costs[rows]), actions[columns]
             model = kernels.solve_policies(some, *(each.sum(axis=0) for each in data))
             cells = np.ix_(rows, columns)
-            # Of steps that told little of a policy, only as many count as would have told as much.
-            share = _told(some, moves[rows].sum(axis=(0, 3)), model.law, sizes[rows].sum())
-            sums[cells] = share * kernels.linearised_sums(some, *data, sizes[rows], model)
-            told[cells] = share * sizes[rows, None] * model.known
+            sums[cells] = kernels.linearised_sums(some, *data, sizes[rows], model)
+            told[cells] = sizes[rows, None] * model.known
+            telling[columns] = _telling(some, moves[rows].sum(axis=(0, 3)), model.law)
         if len(self._sources) > 1 or not told.all():
-            return Estimates(sums, told)
+            return Estimates(sums, told, telling=np.minimum(telling, told.sum(axis=0)))
         unknowns = np.count_nonzero(moves.any(axis=0)) + np.count_nonzero(moves.any(axis=(0, 3)))
-        return Estimates(sums, told, rank=int(unknowns))
+        telling = np.minimum(telling, sizes.sum())
+        return Estimates(sums, sizes, rank=int(unknowns), telling=telling)
 
     def _seen(self) -> tuple[Array, Array, Array, Indices]:
         """Moves (rows, S, A, S), costs (rows, S, A), steps and source of each batch."""
@@ -293,8 +294,8 @@ class CountedModel(PlugInEvaluator):
             batches.load_state_dict(saved)
 
 
-def _told(actions: Indices, seen: Array, law: Array, steps: float) -> Array:
-    """Steps of its own that would tell as much of each policy, as a share of these; at most 1.
+def _telling(actions: Indices, seen: Array, law: Array) -> Array:
+    """Steps of its own in which a policy would have seen each of its actions as rarely.
 
     In n steps a policy takes an action n m(s) times. Of the action that was seen the least, so
     measured, there were as many as in the steps that are looked for.
@@ -302,7 +303,7 @@ def _told(actions: Indices, seen: Array, law: Array, steps: float) -> Array:
     visits = seen[np.arange(actions.shape[1]), actions]
     needed = np.full(law.shape, np.inf)
     np.divide(visits, law, out=needed, where=law > 0)
-    return np.asarray(np.minimum(needed.min(axis=1) / steps, 1.0))
+    return np.asarray(needed.min(axis=1))
 
 
 def _count(batches: Batches, cells: Indices, amounts: Array) -> None:
