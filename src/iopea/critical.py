@@ -97,24 +97,63 @@ def largest_share(estimates: Estimates) -> float:
     return float(((sizes**2).sum(axis=0)[known] / steps[known] ** 2).max(initial=0.0))
 
 
-def studentise(estimates: Estimates, reference: int) -> tuple[Array, Array, Array]:
-    """Differences to a policy: standard errors, lean to below, angles between neighbours.
+@dataclass(frozen=True)
+class Spread:
+    """How far chance alone moves the differences of all policies to one.
 
-    The lean is minus the third moment of what the batches contribute over the cube of the
-    standard error, as far as it is above what chance alone gives it: its own standard error.
+    Attributes
+    ----------
+    error : array (n,). Standard errors.
+    lean : array (n,). Minus the third moment of what the batches contribute over the cube of the
+        standard error, as far as it is above what chance alone gives it: its own standard error.
+    freedom : array (n,). Degrees of freedom of the standard error (Satterthwaite): those of all
+        batches, fewer where a few of them contribute nearly all.
     """
+
+    error: Array
+    lean: Array
+    freedom: Array
+
+
+def studentise(estimates: Estimates, reference: int) -> Spread:
+    """The spread of the differences to a policy, by batches."""
     differences = Differences(estimates, reference)
-    second, third = differences.moments()
+    second, third, fourth = differences.moments()
     norm = np.sqrt(second)
     moved = _moved(norm, differences.largest)
-    lean = np.zeros(norm.size)
+    lean, freedom = np.zeros((2, norm.size))
     np.divide(-third, norm**3, out=lean, where=moved)
+    np.divide(3 * second**2, fourth, out=freedom, where=moved)
     share = largest_share(estimates)
     lean -= math.sqrt(6) * share  # the standard error of a skewness, sqrt(6/n), over sqrt(n)
-    columns = np.flatnonzero(moved)
-    angles = differences.angles(norm, np.column_stack([columns[:-1], columns[1:]]))
     correction = math.sqrt(max(1 - share, _ROUNDING))
-    return norm / correction, np.maximum(lean, 0.0), angles
+    most = 1 / share - 1
+    return Spread(
+        norm / correction, np.maximum(lean, 0.0), np.clip(freedom - 1, min(2.0, most), most)
+    )
+
+
+def with_freedom(critical: Array, most: float, freedom: Array) -> Array:
+    """Critical values as rarely exceeded with fewer degrees of freedom than ``most``.
+
+    By Fisher's expansion of the quantiles of t in powers of 1/ν.
+
+    >>> with_freedom(np.array([3.0, 3.0]), 100.0, np.array([100.0, 8.0])).round(1)
+    array([3. , 4.1])
+    """
+    if not most > 0:
+        return critical
+    z = -ndtri(stdtr(most, -critical))
+    return np.asarray(critical * _quantile(z, freedom) / _quantile(z, most))
+
+
+def _quantile(z: Array, freedom: Array | float) -> Array:
+    """The quantile of t with so many degrees of freedom where that of the normal law is z."""
+    s = z**2
+    first = (s + 1) / 4
+    second = ((5 * s + 16) * s + 3) / 96
+    third = (((3 * s + 19) * s + 17) * s - 15) / 384
+    return np.asarray(z * (1 + (first + (second + third / freedom) / freedom) / freedom))
 
 
 def _moved(norm: Array, largest: float) -> Mask:

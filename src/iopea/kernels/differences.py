@@ -18,14 +18,16 @@ def _contribution(total, size, mean, scale):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _moments(sums, sizes, mean, scale, base, second, third):  # type: ignore[no-untyped-def]
+def _moments(sums, sizes, mean, scale, base, second, third, fourth):  # type: ignore[no-untyped-def]
     own = sizes.shape[1] > 1
     for b in range(sums.shape[0]):
         for j in range(sums.shape[1]):
             size = sizes[b, j if own else 0]
             each = _contribution(sums[b, j], size, mean[j], scale[j]) - base[b]
-            second[j] += each * each
-            third[j] += each * each * each
+            square = each * each
+            second[j] += square
+            third[j] += each * square
+            fourth[j] += square * square
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -55,11 +57,11 @@ class Differences:
         own = (sums[:, reference] - size * estimates.mean[reference]) * scale[reference]
         self._base = np.where(size > 0, own, 0.0)
 
-    def moments(self) -> tuple[Array, Array]:
-        """Sums of squares and of cubes, an array (n,) each."""
-        second, third = np.zeros((2, self._data[0].shape[1]))
-        _moments(*self._data, self._base, second, third)
-        return second, third
+    def moments(self) -> tuple[Array, Array, Array]:
+        """Sums of second, third and fourth powers, an array (n,) each."""
+        second, third, fourth = np.zeros((3, self._data[0].shape[1]))
+        _moments(*self._data, self._base, second, third, fourth)
+        return second, third, fourth
 
     def angles(self, norm: Array, edges: Indices) -> Array:
         """Angles between the directions of the two columns of each edge, an array (m, 2)."""
