@@ -18,8 +18,19 @@ from iopea.confidence import (
     theorem_epochs,
     theorem_half_width,
 )
-from iopea.critical import critical_value, studentise
+from iopea.critical import (
+    Look,
+    Shape,
+    critical_value,
+    fresh_share,
+    largest_share,
+    shapes,
+    single_chance,
+    studentise,
+    with_freedom,
+)
 from iopea.errors import InputError
+from iopea.order import InformationOrder
 from iopea.types import Estimates
 
 #: The probability with which a statistical test may fail although all is well.
@@ -72,6 +83,19 @@ def factors(n, frequencies=(1, 2, 3)):
 def paths(rng, batches, loadings, size=4.0):
     """Batch sums of policies that all have the same true mean."""
     return math.sqrt(size) * rng.standard_normal((batches, len(loadings))) @ loadings
+
+
+def angles_of(estimates, reference, among=None):
+    """Angles along a net of one parameter, of some policies or all."""
+    n = estimates.sums.shape[1]
+    among = np.ones(n, dtype=bool) if among is None else among
+    (shape,) = shapes(estimates, reference, [among], line(n))
+    return np.empty(0) if shape is None else shape.angles
+
+
+def along(angles, freedom, level):
+    """The critical value of a net of one parameter."""
+    return critical_value([Shape(angles)], freedom, level)
 
 
 # Rules by name.
@@ -233,7 +257,7 @@ def test_published_compares_sums(epoch, alpha, cost_range):
 
 @pytest.mark.parametrize("delta", [0.001, 0.05, 0.5])
 def test_levels_add_up_to_delta(delta):
-    rule = Paired(setting(delta=delta))
+    rule = Paired(setting(delta=delta, horizon=None))
     levels = np.array([rule.level(k) for k in range(1, 100_001)])
     partial = np.cumsum(levels)
     assert (levels > 0).all()
@@ -248,10 +272,50 @@ def test_levels_add_up_to_delta(delta):
 def test_paired_epochs_grow_the_data_by_a_quarter():
     rule = Paired(setting(horizon=None))
     lengths = [rule.epoch_length(k) for k in range(1, 41)]
-    assert lengths[0] == 64
+    assert lengths[0] == 40
     assert min(lengths) >= 1
     for k, total in enumerate(np.cumsum(lengths)):
-        assert 64 * 1.25**k - 1 < total <= 64 * 1.25**k
+        assert 40 * 1.25**k - 1 < total <= 40 * 1.25**k
+
+
+@pytest.mark.parametrize("delta", [0.001, 0.05])
+@pytest.mark.parametrize(
+    ("horizon", "width", "first"), [(10**5, 1, None), (10**5, 7, None), (300, 1, 5), (41, 1, 40)]
+)
+def test_levels_are_equal_within_a_horizon_and_add_up_to_delta(delta, horizon, width, first):
+    rule = Paired(setting(delta=delta, horizon=horizon, width=width, first=first))
+    # The last epoch that begins within the horizon, all policies of an antichain being played.
+    start = first or 40
+    within = 1
+    while width * math.floor(start * 1.25 ** (within - 1)) < horizon:
+        within += 1
+    levels = np.array([rule.level(k) for k in range(1, within + 100_001)])
+    np.testing.assert_allclose(levels[:within], 0.95 * delta / within, rtol=1e-12)
+    later = np.cumsum(levels[within:])
+    n = np.arange(1, later.size + 1)
+    np.testing.assert_allclose(later, 0.05 * delta * n / (n + 15), rtol=1e-9)
+    assert (levels > 0).all()
+    assert levels.sum() < delta
+    assert levels.sum() == pytest.approx(delta, rel=2e-5)
+
+
+@pytest.mark.parametrize("horizon", [1, 20, 32])
+def test_a_horizon_without_an_epoch_is_none(horizon):
+    rule, free = Paired(setting(horizon=horizon)), Paired(setting(horizon=None))
+    assert [rule.level(k) for k in range(1, 9)] == [free.level(k) for k in range(1, 9)]
+
+
+@pytest.mark.parametrize("first", [1, 2, 3, 7, 1000])
+def test_epochs_of_any_first_length_have_a_step_at_least(first):
+    rule = Paired(setting(first=first))
+    lengths = [rule.epoch_length(k) for k in range(1, 41)]
+    assert lengths[0] == first
+    assert min(lengths) >= 1
+    totals = np.cumsum(lengths)
+    wanted = first * 1.25 ** np.arange(40)
+    assert (totals > wanted - 1).all()
+    # Where a quarter is less than a step, an epoch is a step.
+    assert (totals <= wanted + 12).all()
 
 
 # Paired: the critical value.
@@ -265,15 +329,15 @@ many_angles = hnp.arrays(float, st.integers(0, 60), elements=st.floats(0.0, math
 @given(freedoms, levels)
 def test_a_single_comparison_is_a_t_test(freedom, level):
     exact = stats.t.isf(level, freedom)
-    assert critical_value(np.zeros(1), freedom, level) == pytest.approx(exact, rel=1e-8)
-    assert critical_value(np.empty(0), freedom, level) == pytest.approx(exact, rel=1e-8)
-    assert critical_value(np.zeros(5000), freedom, level) == pytest.approx(exact, rel=1e-8)
+    assert along(np.zeros(1), freedom, level) == pytest.approx(exact, rel=1e-8)
+    assert along(np.empty(0), freedom, level) == pytest.approx(exact, rel=1e-8)
+    assert along(np.zeros(5000), freedom, level) == pytest.approx(exact, rel=1e-8)
 
 
 @patient
 @given(many_angles, freedoms, levels)
 def test_critical_value_lies_between_one_comparison_and_bonferroni(angles, freedom, level):
-    critical = critical_value(angles, freedom, level)
+    critical = along(angles, freedom, level)
     assert critical >= stats.t.isf(level, freedom) * (1 - 1e-8)
     assert critical <= stats.t.isf(level / (angles.size + 1), freedom) * (1 + 1e-8)
 
@@ -281,38 +345,159 @@ def test_critical_value_lies_between_one_comparison_and_bonferroni(angles, freed
 @patient
 @given(many_angles, freedoms, levels, st.floats(0.0, 1.0))
 def test_critical_value_grows_with_the_angles(angles, freedom, level, share):
-    smaller = critical_value(share * angles, freedom, level)
-    assert smaller <= critical_value(angles, freedom, level) * (1 + 1e-9)
+    smaller = along(share * angles, freedom, level)
+    assert smaller <= along(angles, freedom, level) * (1 + 1e-9)
     longer = np.append(angles, share)
-    assert critical_value(angles, freedom, level) <= (
-        critical_value(longer, freedom, level) * (1 + 1e-9)
-    )
+    assert along(angles, freedom, level) <= (along(longer, freedom, level) * (1 + 1e-9))
 
 
 @patient
 @given(many_angles, freedoms, st.floats(1e-6, 0.1))
 def test_critical_value_falls_with_the_level(angles, freedom, level):
-    assert critical_value(angles, freedom, 2 * level) < critical_value(angles, freedom, level)
+    assert along(angles, freedom, 2 * level) < along(angles, freedom, level)
 
 
 def test_refining_a_net_costs_nothing():
-    coarse = critical_value(np.full(1_000, 1e-3), 63, 0.01)
-    fine = critical_value(np.full(100_000, 1e-5), 63, 0.01)
+    coarse = along(np.full(1_000, 1e-3), 63, 0.01)
+    fine = along(np.full(100_000, 1e-5), 63, 0.01)
     assert fine == pytest.approx(coarse, rel=1e-9)
     assert fine < stats.t.isf(0.01 / 3, 63)
 
 
 def test_no_freedom_no_elimination():
-    assert critical_value(np.zeros(3), 0.0, 0.05) == math.inf
-    assert critical_value(np.full(3, 0.1), -1.0, 0.05) == math.inf
+    assert along(np.zeros(3), 0.0, 0.05) == math.inf
+    assert along(np.full(3, 0.1), -1.0, 0.05) == math.inf
 
 
 def test_a_level_that_chance_meets_anyway():
-    assert critical_value(np.empty(0), 5, 0.5) == 0.0
+    assert along(np.empty(0), 5, 0.5) == 0.0
 
 
 def test_very_small_levels_with_one_degree_of_freedom():
-    assert critical_value(np.empty(0), 1, 1e-14) == pytest.approx(stats.t.isf(1e-14, 1), rel=1e-6)
+    assert along(np.empty(0), 1, 1e-14) == pytest.approx(stats.t.isf(1e-14, 1), rel=1e-6)
+
+
+@patient
+@given(st.lists(many_angles, min_size=1, max_size=4), freedoms, levels)
+def test_critical_value_is_that_of_the_worst_shape(several, freedom, level):
+    values = [along(angles, freedom, level) for angles in several]
+    together = critical_value([Shape(angles) for angles in several], freedom, level)
+    assert together == pytest.approx(max(values), rel=1e-8)
+
+
+@patient
+@given(many_angles, freedoms, levels, st.floats(1e-6, 0.4), st.floats(0.01, 0.99))
+def test_critical_value_solves_the_inequality(angles, freedom, level, before, shared):
+    def fresh(chance):
+        return fresh_share(chance, before, shared)
+
+    critical = critical_value([Shape(angles)], freedom, level, fresh)
+    single = stats.t.sf(critical, freedom)
+    overlap = (1 + critical**2 / freedom) ** (-(freedom - 1) / 2) / (2 * math.pi)
+    chance = fresh(single) * (single + np.minimum(single, angles * overlap).sum())
+    assert chance <= level * (1 + 1e-6)
+    assert critical == 0 or chance == pytest.approx(level, rel=1e-6)
+    assert critical <= along(angles, freedom, level) * (1 + 1e-9)
+
+
+# Paired: repeated looks.
+
+
+def fresh_by_definition(chance, before, shared):
+    """P(Z <= e | Z' > c) for normal variables whose correlation is the root of the share."""
+    now, earlier = stats.norm.isf(chance), stats.norm.isf(before)
+    slope = -math.sqrt(shared)
+    both = stats.multivariate_normal([0, 0], [[1, slope], [slope, 1]], abseps=1e-12, releps=1e-12)
+    return both.cdf([earlier, -now]) / chance
+
+
+@pytest.mark.parametrize("chance", [1e-6, 1e-4, 0.003, 0.05])
+@pytest.mark.parametrize("ratio", [0.2, 1.0, 4.0])
+@pytest.mark.parametrize("shared", [0.3, 0.8, 0.95])
+def test_the_fresh_share_is_that_of_two_normal_variables(chance, ratio, shared):
+    exact = fresh_by_definition(chance, ratio * chance, shared)
+    assert fresh_share(chance, ratio * chance, shared) == pytest.approx(exact, rel=0.01, abs=1e-3)
+
+
+def test_the_fresh_share_of_looks_at_a_sum():
+    """Sums of 20 and of 25 steps; each test exceeds with a probability of 1 %."""
+    rng, draws = np.random.default_rng(20), 10**6
+    early = math.sqrt(20) * rng.standard_normal(draws)
+    late = early + math.sqrt(5) * rng.standard_normal(draws)
+    critical = stats.norm.isf(0.01)
+    exceeded = late > critical * 5
+    new = exceeded & (early <= critical * math.sqrt(20))
+    share = fresh_share(0.01, 0.01, 0.8)
+    low, high = stats.binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], exceeded.sum(), share)
+    assert low <= new.sum() <= high
+
+
+@patient
+@given(st.floats(0.0, 1.0), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+def test_a_fresh_share_is_a_share(chance, before, shared):
+    assert 0 <= fresh_share(chance, before, shared) <= 1
+
+
+def test_all_is_fresh_without_an_earlier_look():
+    assert fresh_share(0.01, 0.0, 0.8) == 1.0
+    assert fresh_share(0.01, 0.01, 0.0) == 1.0
+
+
+def test_nothing_is_fresh_of_the_same_look():
+    assert fresh_share(0.01, 0.01, 1.0) < 1e-3
+    assert fresh_share(0.01, 0.02, 1.0) < 1e-3
+    # Of a test that is more easily met than the earlier one, what is between them.
+    assert fresh_share(0.02, 0.01, 1.0) == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_look_is_told_of_and_used():
+    rng = np.random.default_rng(21)
+    rule, sums = Paired(setting(policies=30)), paths(rng, 20, factors(31)[:, :-1])
+    first = rule.eliminate(Estimates(sums[:16], _equal(16)), line(30), 1)
+    assert first.look.steps.tolist() == [64.0] * 30
+    assert first.look.chances[0] == single_chance(15, first.threshold)
+    assert first.look.chances[0] == pytest.approx(stats.t.sf(first.threshold, 15), rel=1e-9)
+    estimates = Estimates(sums, _equal(20))
+    plain = rule.eliminate(estimates, line(30), 2)
+    again = rule.eliminate(estimates, line(30), 2, look=first.look)
+    seen_from = {0, int(np.argmin(estimates.mean)), 29}
+    expected = critical_value(
+        [Shape(angles_of(estimates, reference)) for reference in seen_from],
+        19,
+        rule.level(2),
+        lambda chance: fresh_share(chance, first.look.chances[0], 0.8),
+    )
+    assert again.threshold == pytest.approx(expected, rel=1e-9)
+    assert again.threshold < plain.threshold
+    # What is shared is the least share of any policy.
+    steps = first.look.steps.copy()
+    steps[7] = 0.0
+    unshared = rule.eliminate(estimates, line(30), 2, look=Look(steps, first.look.chances))
+    assert unshared.threshold == plain.threshold
+
+
+def test_a_look_is_kept_of_the_survivors():
+    look = Look(np.array([1.0, 2.0, 3.0]), (0.1, 0.2)).kept(np.array([True, False, True]))
+    assert look.steps.tolist() == [1.0, 3.0]
+    assert look.chances == (0.1, 0.2)
+
+
+@pytest.mark.parametrize("horizon", [None, 200])
+def test_over_many_looks_a_fixed_policy_is_rarely_dropped(horizon):
+    """Six looks, each of a quarter more data: no more often than the levels add up to."""
+    rule, draws = Paired(setting(policies=60, delta=0.3, horizon=horizon)), 1000
+    rng, loadings, policies = np.random.default_rng(22), factors(61)[:, :-1], line(60)
+    count = 0
+    for _ in range(draws):
+        sums, look = paths(rng, 61, loadings), None
+        for epoch, batches in enumerate((20, 25, 31, 39, 49, 61), start=1):
+            estimates = Estimates(sums[:batches], _equal(batches))
+            outcome = rule.eliminate(estimates, policies, epoch, look=look)
+            look = outcome.look
+            if not outcome.keep[30]:
+                count += 1
+                break
+    assert count <= at_most(draws, sum(rule.level(k) for k in range(1, 7)))
 
 
 # Paired: standard errors and angles.
@@ -321,7 +506,7 @@ def test_very_small_levels_with_one_degree_of_freedom():
 def test_standard_errors_are_those_of_paired_differences():
     rng = np.random.default_rng(1)
     sums = paths(rng, 12, factors(9))
-    error, _, _ = studentise(Estimates(sums, _equal(12)), 3)
+    error = studentise(Estimates(sums, _equal(12)), 3).error
     paired = (sums - sums[:, [3]]) / 4.0
     np.testing.assert_allclose(error, paired.std(axis=0, ddof=1) / math.sqrt(12), atol=1e-15)
     assert error[3] == 0.0
@@ -330,20 +515,32 @@ def test_standard_errors_are_those_of_paired_differences():
 def test_angles_are_those_between_centred_differences():
     rng = np.random.default_rng(2)
     sums = rng.standard_normal((7, 6))
-    _, _, angles = studentise(Estimates(sums, _equal(7)), 0)
+    angles = angles_of(Estimates(sums, _equal(7)), 0)
     centred = sums - sums[:, [0]]
     centred -= centred.mean(axis=0)
     cosines = np.corrcoef(centred[:, 1:].T).diagonal(1)
     np.testing.assert_allclose(angles, np.arccos(cosines), rtol=1e-9)
 
 
+def test_angles_of_a_family_are_those_between_its_policies():
+    rng = np.random.default_rng(2)
+    estimates = Estimates(rng.standard_normal((7, 6)), _equal(7))
+    among = np.array([True, True, False, True, False, True])
+    centred = estimates.sums - estimates.sums[:, [0]]
+    centred -= centred.mean(axis=0)
+    cosines = np.corrcoef(centred[:, [1, 3, 5]].T).diagonal(1)
+    np.testing.assert_allclose(angles_of(estimates, 0, among), np.arccos(cosines), rtol=1e-9)
+    # The reference alone, which never differs from itself.
+    assert shapes(estimates, 0, [np.arange(6) == 0], line(6)) == [None]
+
+
 def test_what_never_differs_from_the_reference_adds_no_angle():
     rng = np.random.default_rng(3)
     one, two = rng.standard_normal((2, 6, 1))
     sums = np.hstack([one, one, two, one, two, one])
-    error, _, angles = studentise(Estimates(sums, _equal(6)), 0)
-    assert error[[0, 1, 3, 5]].tolist() == [0.0] * 4
-    np.testing.assert_allclose(angles, [0.0], atol=1e-7)
+    estimates = Estimates(sums, _equal(6))
+    assert studentise(estimates, 0).error[[0, 1, 3, 5]].tolist() == [0.0] * 4
+    np.testing.assert_allclose(angles_of(estimates, 0), [0.0], atol=1e-7)
 
 
 def test_a_shift_or_a_scale_of_all_costs_changes_nothing():
@@ -368,8 +565,12 @@ def studentise_twin(estimates, reference):
     lean = np.zeros(norm.size)
     share = ((sizes**2).sum(axis=0) / steps**2).max()
     lean[norm > 0] = np.maximum(-(unit**3).sum(axis=0) - math.sqrt(6) * share, 0.0)
+    freedom = np.zeros(norm.size)
+    freedom[norm > 0] = 3 / (unit**4).sum(axis=0)
+    most = 1 / share - 1
+    freedom = np.clip(freedom - 1, min(2.0, most), most)
     chord = np.linalg.norm(np.diff(unit, axis=1), axis=0)
-    return norm / math.sqrt(1 - share), lean, 2 * np.arcsin(np.minimum(chord / 2, 1))
+    return norm / math.sqrt(1 - share), lean, freedom, 2 * np.arcsin(np.minimum(chord / 2, 1))
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -384,10 +585,65 @@ def test_kernel_equals_its_twin(n, masked):
         sums = np.where(sizes > 0, sums, 0.0)
     estimates = Estimates(sums, sizes)
     for reference in (0, n // 2, n - 1):
-        for mine, twin in zip(
-            studentise(estimates, reference), studentise_twin(estimates, reference), strict=True
-        ):
-            np.testing.assert_allclose(mine, twin, rtol=1e-9, atol=1e-12)
+        spread = studentise(estimates, reference)
+        mine = spread.error, spread.lean, spread.freedom, angles_of(estimates, reference)
+        for one, twin in zip(mine, studentise_twin(estimates, reference), strict=True):
+            np.testing.assert_allclose(one, twin, rtol=1e-9, atol=1e-12)
+
+
+# Paired: degrees of freedom.
+
+
+@pytest.mark.parametrize("batches", [16, 64, 400])
+def test_freedom_of_equal_gaussian_batches_is_nearly_that_of_all(batches):
+    """3 (Σx²)²/Σx⁴ - 1 for normal batches, whose Σx⁴ has a deviation of 1 in sqrt(96/9/B)."""
+    rng = np.random.default_rng(batches)
+    sums = np.hstack([rng.standard_normal((batches, 400)), np.zeros((batches, 1))])
+    freedom = studentise(Estimates(sums, _equal(batches)), 400).freedom[:-1]
+    assert (freedom <= batches - 1 + 1e-9).all()
+    # Capped at B - 1, so below it by about the mean of half a normal variable.
+    spread = math.sqrt(24 / batches)
+    assert 1 - spread < freedom.mean() / (batches - 1) <= 1
+
+
+@pytest.mark.parametrize("batches", [8, 64])
+def test_freedom_is_small_where_one_batch_dominates(batches):
+    sums = np.random.default_rng(23).standard_normal((batches, 5))
+    sums[batches // 2, :4] += [1e2, -1e3, 1e4, 1e6]
+    sums[:, 4] = 0.0
+    freedom = studentise(Estimates(sums, _equal(batches)), 4).freedom
+    assert (freedom[:4] >= 2).all()
+    assert (freedom[:4] <= 3).all()
+
+
+def test_freedom_is_never_above_that_of_the_batches():
+    # Deviations of one size: there is no sign of fewer degrees, nor of more.
+    sums = np.column_stack([np.tile([1.0, -1.0], 5), np.zeros(10)])
+    assert studentise(Estimates(sums, _equal(10)), 1).freedom[0] == pytest.approx(9)
+    # With two batches there is one degree, whatever they say.
+    assert studentise(Estimates(sums[:2], _equal(2)), 1).freedom.tolist() == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize("most", [8.0, 31.0, 63.0, 255.0])
+@pytest.mark.parametrize("level", [0.05, 0.01, 0.001, 0.0002])
+def test_fewer_degrees_of_freedom_raise_a_critical_value_as_the_quantiles_of_t(most, level):
+    freedom = np.array([4.0, 5.0, 7.5, 12.0, 30.0, 100.0])
+    freedom = freedom[freedom <= most]
+    critical = np.full(freedom.size, stats.t.isf(level, most))
+    found = with_freedom(critical, most, freedom)
+    np.testing.assert_allclose(found, stats.t.isf(level, freedom), rtol=0.03)
+
+
+@patient
+@given(st.floats(0.0, 8.0), st.floats(2.0, 300.0), st.floats(2.0, 300.0))
+def test_fewer_degrees_of_freedom_never_lower_a_critical_value(critical, most, freedom):
+    values = np.array([critical, math.inf])
+    found = with_freedom(values, most, np.array([freedom, freedom]))
+    assert found[0] >= critical * (1 - 1e-12)
+    assert found[1] == math.inf
+    if freedom >= most:
+        assert found[0] == critical
+    assert values[0] == critical
 
 
 # Paired: sizes of each policy.
@@ -397,8 +653,10 @@ def test_equal_sizes_of_each_policy_are_common_sizes():
     rng = np.random.default_rng(7)
     sums, sizes = paths(rng, 9, factors(40)), np.array([4.0] * 8 + [3.0])
     plain, full = Estimates(sums, sizes), Estimates(sums, np.repeat(sizes[:, None], 40, axis=1))
-    for one, other in zip(studentise(plain, 5), studentise(full, 5), strict=True):
-        np.testing.assert_array_equal(one, other)
+    one, other = studentise(plain, 5), studentise(full, 5)
+    for name in ("error", "lean", "freedom"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    np.testing.assert_array_equal(angles_of(plain, 5), angles_of(full, 5))
     rule = Paired(setting(sensitivity=0.1))
     one, other = (rule.eliminate(e, line(40), 2) for e in (plain, full))
     assert one.threshold == other.threshold
@@ -424,7 +682,7 @@ def test_policies_without_a_common_batch_are_unpaired():
         mean = sums.sum() / sizes.sum()
         assert estimates.mean[j] == pytest.approx(mean, rel=1e-12)
         variance[j] = ((sums - sizes * mean) ** 2).sum() / sizes.sum() ** 2
-    error, _, _ = studentise(estimates, 0)
+    error = studentise(estimates, 0).error
     unpaired = np.sqrt(variance[0] + variance[3:])
     # The policies of the first group have the fewest batches: theirs is the correction.
     sizes = estimates.sizes[:5, 0]
@@ -439,7 +697,7 @@ def test_unequal_batches_have_unbiased_errors():
     squares = []
     for _ in range(4000):
         sums = rng.standard_normal((4, 1)) * np.sqrt(sizes)[:, None]
-        error, _, _ = studentise(Estimates(np.hstack([sums, 0 * sums]), sizes), 1)
+        error = studentise(Estimates(np.hstack([sums, 0 * sums]), sizes), 1).error
         squares.append(error[0] ** 2)
     # Each square has a relative deviation of about 0.85: this is six standard errors.
     assert np.mean(squares) * 13 == pytest.approx(1.0, abs=6 * 0.85 / math.sqrt(4000))
@@ -450,7 +708,7 @@ def test_unpaired_standard_errors_are_not_below_welch():
     informed = np.zeros((12, 2), dtype=bool)
     informed[:2, 0] = informed[2:, 1] = True
     sums = np.where(informed, rng.standard_normal((12, 2)) * [1.0, 0.01], 0.0)
-    error, _, _ = studentise(Estimates(sums, informed.astype(float)), 1)
+    error = studentise(Estimates(sums, informed.astype(float)), 1).error
     welch = math.sqrt(sums[:2, 0].var(ddof=1) / 2 + sums[2:, 1].var(ddof=1) / 10)
     assert error[0] >= welch * (1 - 1e-9)
 
@@ -458,7 +716,7 @@ def test_unpaired_standard_errors_are_not_below_welch():
 def test_freedom_is_that_of_the_policy_with_the_fewest_batches():
     rng = np.random.default_rng(10)
     estimates = two_groups(rng, 4, 40, n=2)
-    outcome = Paired(setting()).eliminate(estimates, line(2), 1)
+    outcome = Paired(setting(horizon=None)).eliminate(estimates, line(2), 1)
     # Two policies: one difference, no angle. Four batches of unequal size count as fewer.
     sizes = estimates.sizes[:4]
     freedom = sizes.sum() ** 2 / (sizes**2).sum() - 1
@@ -486,7 +744,7 @@ def test_ten_standard_errors_are_enough(index):
     sums -= sums.mean(axis=0)
     best = 20
     sums[:, best] -= 1e-9
-    error, _, _ = studentise(Estimates(sums, _equal(64)), best)
+    error = studentise(Estimates(sums, _equal(64)), best).error
     rule = Paired(setting())
     for errors, kept in ((10.0, False), (1.0, True)):
         shifted = sums.copy()
@@ -495,20 +753,27 @@ def test_ten_standard_errors_are_enough(index):
         assert keep.tolist() == [i != index or kept for i in range(50)]
 
 
+def needed(spread, critical, most):
+    """By how much a policy must be worse to be dropped."""
+    own = with_freedom(critical, most, spread.freedom)
+    return (own + spread.lean * (2 * own**2 + 1) / 6) * spread.error
+
+
 def test_threshold_counts_standard_errors():
     rng = np.random.default_rng(13)
     sums = paths(rng, 32, factors(20))
     sums -= sums.mean(axis=0)
     sums[:, 4] -= 1e-9
     estimates = Estimates(sums, _equal(32))
-    error, lean, _ = studentise(estimates, 4)
     rule = Paired(setting())
-    critical = rule.eliminate(estimates, line(20), 1).threshold
-    assert 0 < lean.max() < 1
-    errors = (critical + lean * (2 * critical**2 + 1) / 6) * error
-    sums = sums + 4.0 * errors * np.where(np.arange(20) % 2, 1 + 1e-6, 1 - 1e-6)
+    threshold = rule.eliminate(estimates, line(20), 1).threshold
+    spread = studentise(estimates, 4)
+    assert 0 < spread.lean.max() < 1
+    assert spread.freedom.min() < 25
+    margins = needed(spread, np.full(20, threshold), 31)
+    sums = sums + 4.0 * margins * np.where(np.arange(20) % 2, 1 + 1e-6, 1 - 1e-6)
     outcome = rule.eliminate(Estimates(sums, _equal(32)), line(20), 1)
-    assert outcome.threshold == pytest.approx(critical, rel=1e-9)
+    assert outcome.threshold == pytest.approx(threshold, rel=1e-9)
     assert outcome.keep.tolist() == [i % 2 == 0 for i in range(20)]
 
 
@@ -519,13 +784,96 @@ def test_the_net_is_seen_from_its_ends_as_well():
         estimates = Estimates(paths(rng, 16, factors(40, (1, 2))[:, :-1]), _equal(16))
         seen_from = {0, int(np.argmin(estimates.mean)), 38}
         values = {
-            reference: critical_value(studentise(estimates, reference)[2], 15, rule.level(1))
+            reference: along(angles_of(estimates, reference), 15, rule.level(1))
             for reference in seen_from
         }
         decisive.add(max(values, key=values.get))
-        assert rule.eliminate(estimates, line(39), 1).threshold == max(values.values())
+        threshold = rule.eliminate(estimates, line(39), 1).threshold
+        assert threshold == pytest.approx(max(values.values()), rel=1e-9)
     assert {0, 38} <= decisive
     assert len(decisive) > 2
+
+
+# Paired: policies that are not played anyway.
+
+ORDERS = {
+    "the best is in the middle, upwards": np.arange(24.0),
+    "the best is in the middle, downwards": -np.arange(24.0),
+    "two keys": np.column_stack([np.arange(24.0) % 7, -np.arange(24.0) % 5]),
+    "classes": np.arange(24.0) // 3,
+}
+
+
+def critical_values_by_definition(rule, estimates, order, epoch):
+    """For policies that are played, and for those strictly below the best."""
+    n, level = len(order), rule.level(epoch)
+    informs = np.array([order.informed_by(i) for i in range(n)])
+    found = []
+    for share, inside in ((0.95, False), (0.05, True)):
+        family = []
+        for i in {0, int(np.argmin(estimates.mean)), n - 1}:
+            strictly_above = informs[:, i] & ~informs[i]
+            (shape,) = shapes(estimates, i, [strictly_above == inside], line(n))
+            family += [] if shape is None else [shape]
+        freedom = 1 / largest_share(estimates) - 1
+        found.append(critical_value(family, freedom, share * level))
+    return found
+
+
+@pytest.mark.parametrize("name", list(ORDERS))
+def test_policies_below_the_best_are_tested_apart(name):
+    """Those below it are dropped at their own critical value, all others at the other one."""
+    n, best, order = 24, 11, InformationOrder.from_key(ORDERS[name])
+    below = order.informed_by(best) & ~np.array([order.informs(j, best) for j in range(n)])
+    assert 0 < below.sum() < n - 1
+    rule = Paired(setting())
+    sums = paths(np.random.default_rng(24), 32, factors(n + 1)[:, :-1])
+    sums -= sums.mean(axis=0)
+    sums[:, best] -= 1e-9
+    estimates = Estimates(sums, _equal(32))
+    played, unplayed = critical_values_by_definition(rule, estimates, order, 1)
+    outcome = rule.eliminate(estimates, line(n), 1, order)
+    assert outcome.threshold == pytest.approx(played, rel=1e-9)
+    chances = [stats.t.sf(critical, 31) for critical in (played, unplayed)]
+    assert outcome.look.chances == pytest.approx(chances, rel=1e-6)
+    # A twentieth of the level is so much less that fewer comparisons don't make up for it.
+    assert played < unplayed
+    margins = needed(studentise(estimates, best), np.where(below, unplayed, played), 31)
+    for factor, kept in ((1 - 1e-6, True), (1 + 1e-6, False)):
+        moved = Estimates(sums + 4.0 * factor * margins, _equal(32))
+        keep = rule.eliminate(moved, line(n), 1, order).keep
+        assert keep.tolist() == [kept or i == best for i in range(n)]
+    # At the critical value of the others, those below the best stay.
+    common = needed(studentise(estimates, best), np.full(n, played), 31)
+    moved = Estimates(sums + 4.0 * (1 + 1e-6) * common, _equal(32))
+    keep = rule.eliminate(moved, line(n), 1, order).keep
+    assert keep.tolist() == (below | (np.arange(n) == best)).tolist()
+
+
+@pytest.mark.parametrize(
+    "order", [None, InformationOrder.full_feedback(24), InformationOrder.trivial(24)]
+)
+def test_where_no_policy_is_below_another_the_level_is_not_split(order):
+    rule = Paired(setting())
+    estimates = Estimates(paths(np.random.default_rng(25), 32, factors(25)[:, :-1]), _equal(32))
+    plain, outcome = (rule.eliminate(estimates, line(24), 1, each) for each in (None, order))
+    assert outcome.threshold == plain.threshold
+    assert (outcome.keep == plain.keep).all()
+
+
+def test_each_family_has_its_own_earlier_look():
+    n, order = 24, InformationOrder.from_key(np.arange(24.0))
+    sums = paths(np.random.default_rng(26), 40, factors(n + 1)[:, :-1])
+    rule = Paired(setting())
+    estimates = Estimates(sums, _equal(40))
+    steps = np.full(n, 128.0)
+    plain = rule.eliminate(estimates, line(n), 2, order)
+    one = rule.eliminate(estimates, line(n), 2, order, Look(steps, (1e-4, 0.0)))
+    other = rule.eliminate(estimates, line(n), 2, order, Look(steps, (0.0, 1e-4)))
+    assert one.threshold < plain.threshold
+    assert one.look.chances[1] == plain.look.chances[1]
+    assert other.threshold == plain.threshold
+    assert other.look.chances[1] > plain.look.chances[1]
 
 
 matrices = hnp.arrays(
@@ -617,7 +965,7 @@ def test_nothing_known_nothing_dropped_by_the_other_rules(name):
 def test_an_event_may_have_stayed_unseen(epoch):
     rule = Paired(setting(sensitivity=3.0, cost_range=100.0))
     policies = np.array([[0.0], [0.5], [0.5], [2.0], [2.0]])
-    guard = 3.0 * policies[:, 0] * math.log(1 / rule.level(epoch)) / (8 * 4.0)
+    guard = 3.0 * policies[:, 0] * math.log(1 / rule.setting.delta) / (8 * 4.0)
     costs = 7.0 + guard * [1.0, 0.999, 1.001, 0.999, 1.001]
     keep = rule.eliminate(flat(costs), policies, epoch).keep
     assert keep.tolist() == [True, True, False, True, False]
@@ -625,17 +973,38 @@ def test_an_event_may_have_stayed_unseen(epoch):
 
 def test_an_unseen_event_costs_at_most_the_cost_range():
     rule = Paired(setting(sensitivity=math.inf, cost_range=2.0))
-    guard = 2.0 * math.log(1 / rule.level(1)) / 32
+    guard = 2.0 * math.log(1 / rule.setting.delta) / 32
     costs = [1.0, 1.0 + 0.999 * guard, 1.0 + 1.001 * guard]
     assert rule.eliminate(flat(costs), line(3), 1).keep.tolist() == [True, True, False]
 
 
 def test_the_guard_takes_the_farthest_coordinate():
     rule = Paired(setting(sensitivity=1.0, cost_range=100.0))
-    guard = 3.0 * math.log(1 / rule.level(1)) / 32
+    guard = 3.0 * math.log(1 / rule.setting.delta) / 32
     policies = np.array([[0.0, 0.0], [1.0, -3.0], [3.0, 0.0]])
     outcome = rule.eliminate(flat([0.0, 0.999 * guard, 1.001 * guard]), policies, 1)
     assert outcome.keep.tolist() == [True, True, False]
+
+
+def test_the_guard_counts_the_steps_that_tell():
+    """Of the steps of a policy only as many as its own would have told as much."""
+    rule = Paired(setting(sensitivity=math.inf, cost_range=2.0))
+    telling = np.array([32.0, 32.0, 8.0, 8.0, 0.5, 0.0])
+    with np.errstate(divide="ignore"):
+        guard = 2.0 * math.log(1 / 0.05) / telling
+    costs = 1.0 + np.append(guard[:5] * [0.0, 1.001, 0.999, 1.001, 1.001], 1e6)
+    told = flat(costs)
+    estimates = Estimates(told.sums, told.sizes, telling=telling)
+    keep = rule.eliminate(estimates, line(6), 1).keep
+    assert keep.tolist() == [True, False, True, False, False, True]
+    assert rule.eliminate(told, line(6), 1).keep.tolist() == [
+        True,
+        False,
+        False,
+        False,
+        False,
+        False,
+    ]
 
 
 def test_without_noise_or_guard_the_order_of_means_decides():
@@ -655,8 +1024,8 @@ def exceedances(batches, level, draws, reference, frequencies, seed):
     count = 0
     for _ in range(draws):
         estimates = Estimates(paths(rng, batches, loadings), _equal(batches))
-        error, _, angles = studentise(estimates, reference)
-        critical = critical_value(angles, batches - 1, level)
+        error = studentise(estimates, reference).error
+        critical = along(angles_of(estimates, reference), batches - 1, level)
         gain = (estimates.mean[reference] - estimates.mean)[others] / error[others]
         count += gain.max() > critical
     return count
@@ -711,8 +1080,8 @@ def test_lean_is_minus_the_skewness_of_few_events():
     # Two events of size 1 in 16 batches of a policy, none of the other.
     sums = np.zeros((16, 2))
     sums[:2, 1] = 1.0
-    _, lean, _ = studentise(Estimates(sums, _equal(16)), 0)
-    _, other, _ = studentise(Estimates(sums, _equal(16)), 1)
+    lean = studentise(Estimates(sums, _equal(16)), 0).lean
+    other = studentise(Estimates(sums, _equal(16)), 1).lean
     skewness = stats.skew(sums[:, 1])
     assert lean[1] == 0
     # A skewness has the standard error sqrt(6/16) by chance; both count over the root of 16.
@@ -727,7 +1096,7 @@ def test_few_events_do_not_look_like_certainty():
     corrected one in 0.16 %; from there, 0.6 % of 4,000 draws have a probability below 10^-7.
     """
     rng = np.random.default_rng(13)
-    rule = Paired(setting(sensitivity=0.0))
+    rule = Paired(setting(sensitivity=0.0, horizon=None))
     dropped = 0
     for _ in range(4000):
         events = rng.poisson(6.4 / 16, 16)

@@ -66,7 +66,7 @@ def fresh_share(chance: float, before: float, shared: float) -> float:
     Examples
     --------
     >>> round(fresh_share(0.001, 0.001, 0.8), 2), fresh_share(0.001, 0.0, 0.8)
-    (0.59, 1.0)
+    (0.57, 1.0)
     """
     if not (0 < chance < 0.5 and 0 < before < 0.5 and shared > 0):
         return 1.0
@@ -141,10 +141,13 @@ def with_freedom(critical: Array, most: float, freedom: Array) -> Array:
     >>> with_freedom(np.array([3.0, 3.0]), 100.0, np.array([100.0, 8.0])).round(1)
     array([3. , 4.1])
     """
-    if not most > 0:
+    wanted = np.isfinite(critical) & (critical > 0) & (freedom < most)
+    if not wanted.any():
         return critical
-    z = -ndtri(stdtr(most, -critical))
-    return np.asarray(critical * _quantile(z, freedom) / _quantile(z, most))
+    found = critical.copy()
+    z = -ndtri(stdtr(most, -critical[wanted]))
+    found[wanted] *= _quantile(z, freedom[wanted]) / _quantile(z, most)
+    return found
 
 
 def _quantile(z: Array, freedom: Array | float) -> Array:

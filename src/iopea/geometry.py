@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numba import njit
 from scipy.special import gammaln, stdtr
 
 from iopea.types import Array, Indices
@@ -37,23 +38,42 @@ def mesh(policies: Array) -> tuple[Indices, Indices]:
     columns, column = np.unique(policies[:, 1], return_inverse=True)
     place = np.full((rows.size + 1, columns.size + 1), -1, dtype=np.intp)
     place[row, column] = np.arange(len(policies))
-    here = place[:-1, :-1]
-    number = np.full((3, *here.shape), -1, dtype=np.intp)
-    edges = []
-    count = 0
-    for kind, there in enumerate((place[:-1, 1:], place[1:, :-1], place[1:, 1:])):
-        both = (here >= 0) & (there >= 0)
-        if kind == 2:  # a diagonal is drawn where it has a triangle on one side at least
-            both &= (place[:-1, 1:] >= 0) | (place[1:, :-1] >= 0)
-        number[kind][both] = count + np.arange(both.sum())
-        count += int(both.sum())
-        edges.append(np.column_stack([here[both], there[both]]))
-    wide = np.pad(number, ((0, 0), (0, 1), (0, 1)), constant_values=-1)
-    right, down, diagonal = number
-    upper = np.stack([right, wide[1, :-1, 1:], diagonal], axis=-1).reshape(-1, 3)
-    lower = np.stack([down, wide[0, 1:, :-1], diagonal], axis=-1).reshape(-1, 3)
-    triangles = np.vstack([upper, lower])
-    return np.vstack(edges), triangles[(triangles >= 0).all(axis=1)]
+    edges, triangles = (
+        np.empty((3 * place.size, 2), np.intp),
+        np.empty((2 * place.size, 3), np.intp),
+    )
+    joined, found = _join(place, edges, triangles, np.full((3, *place.shape), -1, dtype=np.intp))
+    return edges[:joined], triangles[:found]
+
+
+@njit(cache=True)
+def _join(place, edges, triangles, number):  # type: ignore[no-untyped-def]
+    """Write edges to the right, down and diagonally, then triangles; how many of each."""
+    rows, columns = place.shape[0] - 1, place.shape[1] - 1
+    joined = 0
+    for kind in range(3):
+        for i in range(rows):
+            for j in range(columns):
+                there = place[i + (kind > 0), j + (kind != 1)]
+                if place[i, j] < 0 or there < 0:
+                    continue
+                # A diagonal is drawn where it has a triangle on one side at least.
+                if kind == 2 and place[i, j + 1] < 0 and place[i + 1, j] < 0:
+                    continue
+                edges[joined, 0], edges[joined, 1] = place[i, j], there
+                number[kind, i, j] = joined
+                joined += 1
+    found = 0
+    for side in range(2):
+        for i in range(rows):
+            for j in range(columns):
+                one = number[side, i, j]
+                other = number[1, i, j + 1] if side == 0 else number[0, i + 1, j]
+                if one < 0 or other < 0 or number[2, i, j] < 0:
+                    continue
+                triangles[found] = one, other, number[2, i, j]
+                found += 1
+    return joined, found
 
 
 def curvatures(points: int, lengths: Array, triangles: Indices) -> tuple[float, float, float]:

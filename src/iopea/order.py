@@ -135,18 +135,21 @@ class InformationOrder(ABC):
 
     def below(self, i: int) -> Mask:
         """Which policies i informs without being informed by them."""
-        index = self._checked_among([i])[0]
+        index = self._checked_index(i)
         return self._row(index, np.arange(len(self))) & ~self._column(index)
 
     def above(self, i: int) -> Mask:
         """Which policies inform i without being informed by it."""
-        index = self._checked_among([i])[0]
+        index = self._checked_index(i)
         return self._column(index) & ~self._row(index, np.arange(len(self)))
 
     @property
     @abstractmethod
     def symmetric(self) -> bool:
         """Whether it is known that no policy is below another."""
+
+    def _checked_index(self, i: int) -> np.intp:
+        return np.intp(i) if 0 <= i < self._size else self._checked_among([i])[0]
 
     def maximal(self, among: ArrayLike | None = None, prefer: ArrayLike | None = None) -> Indices:
         """One policy of each maximal class: together they inform every policy of ``among``.

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
 from copy import copy
 from typing import TYPE_CHECKING
 
@@ -103,15 +102,25 @@ class DualEvaluator(Evaluator):
         self, demand: Array, ends: Indices, policies: Array, costs: UnitCosts | None = None
     ) -> Array:
         """Batch costs of policies, from the state on to which the end of the sample leads them."""
+        return np.asarray(self._simulate_all(demand[None], ends, policies, costs)[0])
+
+    def _simulate_all(
+        self, demands: Array, ends: Indices, policies: Array, costs: UnitCosts | None = None
+    ) -> Array:
+        """Batch costs on several samples (k, periods), one after the other: (k, batches, n)."""
         problem = self._problem
-        if not ends.size:
-            return np.zeros((0, len(policies)))
-        before = np.resize(demand[::-1], WARM_UP * (problem.regular_lead_time + 1))[::-1]
+        count, periods = demands.shape
+        if not periods:
+            return np.zeros((count, 0, len(policies)))
+        before = np.resize(demands[-1, ::-1], WARM_UP * (problem.regular_lead_time + 1))[::-1]
+        starts = before.size + periods * np.arange(count)
         state = kernels.start_state(policies, problem.lead_times, self._precision)
-        return kernels.replay(
-            np.concatenate([before, demand]), np.append(before.size, before.size + ends),
+        batches = kernels.replay(
+            np.concatenate([before, demands.ravel()]),
+            np.append(before.size, (starts[:, None] + ends).ravel()),
             policies, state, 0, problem.lead_times, costs or problem.unit_costs, self._threads,
-        )[1:].astype(np.float64, copy=False)  # fmt: skip
+        )  # fmt: skip
+        return batches[1:].reshape(count, ends.size, -1).astype(np.float64, copy=False)
 
     def state_dict(self) -> State:
         """The real state and the candidates."""
@@ -171,9 +180,12 @@ class _Pooled(DualEvaluator):
 
     def _in_any_order(self, demand: Array, ends: Indices) -> Array:
         """Batch costs of the candidates, averaged over orders of the sample."""
-        sums = self._simulate(demand, ends, self._policies)
-        for order in other_orders(ends):
-            sums += self._simulate(demand[order], ends, self._policies)
+        sums = np.zeros((ends.size, len(self._policies)))
+        most = max(1, MOST_COSTS // max(sums.size, 1))
+        samples = np.concatenate([demand[None], demand[other_orders(ends)]])
+        for first in range(0, ORDERS, most):
+            part = samples[first : first + most]
+            sums += self._simulate_all(part, ends, self._policies).sum(axis=0)
         return sums / ORDERS
 
     def means_of(self, policies: Array) -> Array:
@@ -230,12 +242,12 @@ def shares_of(periods: int) -> Array:
     return np.random.Generator(np.random.PCG64(seed_for("imputation"))).random(periods)
 
 
-def other_orders(ends: Indices) -> Iterator[Indices]:
-    """Orders of the periods, changed within batches; the same for the same batches."""
+def other_orders(ends: Indices) -> Indices:
+    """Orders (k, periods), changed within batches; the same for the same batches."""
     batch = np.repeat(np.arange(ends.size), np.diff(ends, prepend=0))
     chance = np.random.Generator(np.random.PCG64(seed_for("orders")))
-    for _ in range(ORDERS - 1):
-        yield np.lexsort((chance.random(batch.size), batch))
+    # A whole number and a fraction: batches stay where they are.
+    return np.argsort(batch + chance.random((ORDERS - 1, batch.size)), axis=1)
 
 
 class LevelEstimator(_Pooled):
@@ -353,11 +365,14 @@ class ProductLimitEstimator(_Pooled):
         edges = -(-np.arange(groups + 1) * ends.size // groups)
         periods = np.append(0, ends)[edges]
         some, nearest = self._representatives()
-        costs = np.empty((groups, len(some)))
-        for group in range(groups):
-            demand = law.demand(shares, without=slice(periods[group], periods[group + 1]))
-            demand = np.minimum(demand, 2 * self._problem.bound)
-            costs[group] = self._simulate(demand, ends[-1:], self._policies[some])[0]
+        demands = np.array(
+            [
+                law.demand(shares, without=slice(periods[group], periods[group + 1]))
+                for group in range(groups)
+            ]
+        )
+        demands = np.minimum(demands, 2 * self._problem.bound)
+        costs = self._simulate_all(demands, ends[-1:], self._policies[some])[:, 0]
         change = (costs.mean(axis=0) - costs) * np.sqrt(1 - 1 / groups)
         # Spread over the batches of its group, a change keeps its square.
         batches = np.diff(edges)[:, None]
