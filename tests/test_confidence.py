@@ -69,6 +69,12 @@ def flat(costs, batches=8, size=4.0):
     return Estimates(np.tile(size * np.asarray(costs, dtype=float), (batches, 1)), _equal(batches))
 
 
+def quiet(costs, batches=8, size=4.0):
+    """Estimates with hardly any noise: what decides is the guard."""
+    noise = 1e-9 * np.random.default_rng(0).standard_normal((batches, len(costs)))
+    return Estimates(flat(costs, batches, size).sums + noise, _equal(batches, size))
+
+
 def _equal(batches, size=4.0):
     return np.full(batches, size)
 
@@ -386,7 +392,7 @@ def test_critical_value_is_that_of_the_worst_shape(several, freedom, level):
 
 
 @patient
-@given(many_angles, freedoms, levels, st.floats(1e-6, 0.4), st.floats(0.01, 0.99))
+@given(many_angles, freedoms, st.floats(1e-6, 0.02), st.floats(1e-6, 0.1), st.floats(0.01, 0.99))
 def test_critical_value_solves_the_inequality(angles, freedom, level, before, shared):
     def fresh(chance):
         return fresh_share(chance, before, shared)
@@ -446,8 +452,6 @@ def test_all_is_fresh_without_an_earlier_look():
 def test_nothing_is_fresh_of_the_same_look():
     assert fresh_share(0.01, 0.01, 1.0) < 1e-3
     assert fresh_share(0.01, 0.02, 1.0) < 1e-3
-    # Of a test that is more easily met than the earlier one, what is between them.
-    assert fresh_share(0.02, 0.01, 1.0) == pytest.approx(0.5, abs=0.1)
 
 
 def test_a_look_is_told_of_and_used():
@@ -531,7 +535,8 @@ def test_angles_of_a_family_are_those_between_its_policies():
     cosines = np.corrcoef(centred[:, [1, 3, 5]].T).diagonal(1)
     np.testing.assert_allclose(angles_of(estimates, 0, among), np.arccos(cosines), rtol=1e-9)
     # The reference alone, which never differs from itself.
-    assert shapes(estimates, 0, [np.arange(6) == 0], line(6)) == [None]
+    alone, nothing = shapes(estimates, 0, [np.arange(6) == 0, np.zeros(6, dtype=bool)], line(6))
+    assert alone is not None and alone.angles.size == 0 and nothing is None
 
 
 def test_what_never_differs_from_the_reference_adds_no_angle():
@@ -624,26 +629,23 @@ def test_freedom_is_never_above_that_of_the_batches():
     assert studentise(Estimates(sums[:2], _equal(2)), 1).freedom.tolist() == pytest.approx([1, 1])
 
 
-@pytest.mark.parametrize("most", [8.0, 31.0, 63.0, 255.0])
-@pytest.mark.parametrize("level", [0.05, 0.01, 0.001, 0.0002])
+@pytest.mark.parametrize("most", [15.0, 31.0, 63.0, 255.0])
+@pytest.mark.parametrize("level", [0.05, 0.01, 0.002, 2e-4, 5e-5])
 def test_fewer_degrees_of_freedom_raise_a_critical_value_as_the_quantiles_of_t(most, level):
-    freedom = np.array([4.0, 5.0, 7.5, 12.0, 30.0, 100.0])
+    freedom = np.array([2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.5, 30.0, 100.0])
     freedom = freedom[freedom <= most]
-    critical = np.full(freedom.size, stats.t.isf(level, most))
-    found = with_freedom(critical, most, freedom)
-    np.testing.assert_allclose(found, stats.t.isf(level, freedom), rtol=0.03)
+    found = with_freedom(float(stats.t.isf(level, most)), most, freedom)
+    np.testing.assert_allclose(found, stats.t.isf(level, freedom), rtol=0.01)
 
 
 @patient
-@given(st.floats(0.0, 8.0), st.floats(2.0, 300.0), st.floats(2.0, 300.0))
+@given(st.one_of(st.just(0.0), st.floats(0.01, 8.0)), st.floats(2.0, 300.0), st.floats(2.0, 300.0))
 def test_fewer_degrees_of_freedom_never_lower_a_critical_value(critical, most, freedom):
-    values = np.array([critical, math.inf])
-    found = with_freedom(values, most, np.array([freedom, freedom]))
-    assert found[0] >= critical * (1 - 1e-12)
-    assert found[1] == math.inf
-    if freedom >= most:
-        assert found[0] == critical
-    assert values[0] == critical
+    freedom = min(freedom, most)
+    found = with_freedom(critical, most, np.array([freedom, most]))
+    assert found[0] >= critical * (1 - 1e-9) - 1e-9
+    assert found[1] == pytest.approx(critical, rel=1e-9, abs=1e-9)
+    assert with_freedom(math.inf, most, np.array([freedom]))[0] == math.inf
 
 
 # Paired: sizes of each policy.
@@ -755,7 +757,10 @@ def test_ten_standard_errors_are_enough(index):
 
 def needed(spread, critical, most):
     """By how much a policy must be worse to be dropped."""
-    own = with_freedom(critical, most, spread.freedom)
+    values = np.broadcast_to(critical, spread.freedom.shape)
+    own = np.empty(values.size)
+    for value in set(values.tolist()):
+        own[values == value] = with_freedom(value, most, spread.freedom)[values == value]
     return (own + spread.lean * (2 * own**2 + 1) / 6) * spread.error
 
 
@@ -770,7 +775,7 @@ def test_threshold_counts_standard_errors():
     spread = studentise(estimates, 4)
     assert 0 < spread.lean.max() < 1
     assert spread.freedom.min() < 25
-    margins = needed(spread, np.full(20, threshold), 31)
+    margins = needed(spread, threshold, 31)
     sums = sums + 4.0 * margins * np.where(np.arange(20) % 2, 1 + 1e-6, 1 - 1e-6)
     outcome = rule.eliminate(Estimates(sums, _equal(32)), line(20), 1)
     assert outcome.threshold == pytest.approx(threshold, rel=1e-9)
@@ -965,24 +970,24 @@ def test_nothing_known_nothing_dropped_by_the_other_rules(name):
 def test_an_event_may_have_stayed_unseen(epoch):
     rule = Paired(setting(sensitivity=3.0, cost_range=100.0))
     policies = np.array([[0.0], [0.5], [0.5], [2.0], [2.0]])
-    guard = 3.0 * policies[:, 0] * math.log(1 / rule.setting.delta) / (8 * 4.0)
+    guard = 3.0 * policies[:, 0] * math.log(4 / 3 / rule.setting.delta) / (8 * 4.0)
     costs = 7.0 + guard * [1.0, 0.999, 1.001, 0.999, 1.001]
-    keep = rule.eliminate(flat(costs), policies, epoch).keep
+    keep = rule.eliminate(quiet(costs), policies, epoch).keep
     assert keep.tolist() == [True, True, False, True, False]
 
 
 def test_an_unseen_event_costs_at_most_the_cost_range():
     rule = Paired(setting(sensitivity=math.inf, cost_range=2.0))
-    guard = 2.0 * math.log(1 / rule.setting.delta) / 32
+    guard = 2.0 * math.log(4 / 3 / rule.setting.delta) / 32
     costs = [1.0, 1.0 + 0.999 * guard, 1.0 + 1.001 * guard]
-    assert rule.eliminate(flat(costs), line(3), 1).keep.tolist() == [True, True, False]
+    assert rule.eliminate(quiet(costs), line(3), 1).keep.tolist() == [True, True, False]
 
 
 def test_the_guard_takes_the_farthest_coordinate():
     rule = Paired(setting(sensitivity=1.0, cost_range=100.0))
-    guard = 3.0 * math.log(1 / rule.setting.delta) / 32
+    guard = 3.0 * math.log(4 / 3 / rule.setting.delta) / 32
     policies = np.array([[0.0, 0.0], [1.0, -3.0], [3.0, 0.0]])
-    outcome = rule.eliminate(flat([0.0, 0.999 * guard, 1.001 * guard]), policies, 1)
+    outcome = rule.eliminate(quiet([0.0, 0.999 * guard, 1.001 * guard]), policies, 1)
     assert outcome.keep.tolist() == [True, True, False]
 
 
@@ -991,9 +996,9 @@ def test_the_guard_counts_the_steps_that_tell():
     rule = Paired(setting(sensitivity=math.inf, cost_range=2.0))
     telling = np.array([32.0, 32.0, 8.0, 8.0, 0.5, 0.0])
     with np.errstate(divide="ignore"):
-        guard = 2.0 * math.log(1 / 0.05) / telling
+        guard = 2.0 * math.log(4 / 3 / 0.05) / telling
     costs = 1.0 + np.append(guard[:5] * [0.0, 1.001, 0.999, 1.001, 1.001], 1e6)
-    told = flat(costs)
+    told = quiet(costs)
     estimates = Estimates(told.sums, told.sizes, telling=telling)
     keep = rule.eliminate(estimates, line(6), 1).keep
     assert keep.tolist() == [True, False, True, False, False, True]

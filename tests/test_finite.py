@@ -187,6 +187,38 @@ def test_the_spread_of_linearised_sums_is_the_error_of_the_estimate(seed):
     assert (error < 6 * np.std(means, axis=0) / 20 + 0.002).all()  # 0.002: the second order
 
 
+@pytest.mark.parametrize("lengths", [(400, 400), (1000, 60), (300, 0)])
+def test_steps_that_tell_are_those_of_the_rarest_action(lengths):
+    """As many as a policy would have needed to take each of its actions as often as was seen."""
+    problem = problem_of("model", information_order=constants_inform_all().tolist())
+    policies = problem.policy_class.net(1.0).astype(int)
+    system, evaluator = problem.simulator(dynamics(seed=4), seed=1), problem.evaluator(policies)
+    moves = np.zeros((2, 3, 2, 3))
+    for action, steps in enumerate(lengths):
+        path = system.play((float(action),) * 3, steps).trajectory
+        evaluator.observe(path, True)
+        cells = tuple(path[name].astype(int) for name in ("state", "next_state"))
+        np.add.at(moves[action, :, action], cells, 1)
+    estimates, rows = evaluator.estimates(), np.arange(3)
+    assert estimates.telling.shape == (8,)
+    fewer = 0
+    for column, policy in enumerate(policies):
+        own = policy[0] if len(set(policy)) == 1 else None
+        seen = moves.sum(axis=0) if own is None else moves[own]
+        visits = seen[rows, policy].sum(axis=1)
+        if not visits.all():
+            assert estimates.steps[column] == 0
+            continue
+        law = stationary(seen[rows, policy] / visits[:, None])
+        steps = sum(lengths) if own is None else lengths[own]
+        assert estimates.steps[column] == steps
+        expected = min((visits / law).min(), steps)
+        assert estimates.telling[column] == pytest.approx(expected, rel=1e-9)
+        fewer += expected < 0.75 * steps
+    # Those that mix the actions were told of by a part of the steps.
+    assert fewer == (6 if all(lengths) else 0)
+
+
 def test_own_costs_tell_of_the_policy_played_alone():
     problem = problem_of("own")
     policies = problem.policy_class.net(1.0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import ndimage, stats
 
 from iopea.confidence import Paired, Setting
-from iopea.critical import critical_for, critical_value, studentise
+from iopea.critical import Shape, critical_value, shapes, studentise
 from iopea.geometry import curvatures, exceedance, mesh
 from iopea.types import Estimates
 
@@ -265,9 +265,15 @@ def equals(rng, batches, vectors):
 
 
 def differences_of(estimates, reference):
-    error, _, _ = studentise(estimates, reference)
+    error = studentise(estimates, reference).error
     others = np.arange(error.size) != reference
     return (estimates.mean[reference] - estimates.mean)[others] / error[others]
+
+
+def shape_of(estimates, reference, policies):
+    """The shape of the differences of all policies to one."""
+    (shape,) = shapes(estimates, reference, [np.ones(len(policies), dtype=bool)], policies)
+    return shape
 
 
 WAVES = ((0.5, 0.0), (0.0, 0.5), (0.3, 0.3), (0.4, -0.6))
@@ -285,7 +291,8 @@ def test_the_error_rate_over_a_net_of_two_parameters(batches, reference, level):
     rng, draws, count = np.random.default_rng([3, batches, reference]), 1000, 0
     for _ in range(draws):
         estimates = equals(rng, batches, vectors)
-        critical = critical_for(estimates, reference, policies, batches - 1.0, level)
+        shape = shape_of(estimates, reference, policies)
+        critical = critical_value([shape], batches - 1.0, level)
         count += differences_of(estimates, reference).max() > critical
     assert count <= stats.binom.isf(FALSE_ALARM, draws, level)
     assert count >= stats.binom.ppf(FALSE_ALARM, draws, level / 3)
@@ -310,13 +317,37 @@ def test_a_surface_needs_less_than_a_path_through_it():
     for n in (10, 20):
         vectors, policies = family(n, WAVES)
         estimates = equals(np.random.default_rng(6), 32, vectors)
-        surface = critical_for(estimates, 0, policies, 31.0, 0.01)
-        assert surface < critical_value(studentise(estimates, 0)[2], 31.0, 0.01)
+        shape = shape_of(estimates, 0, policies)
+        surface = critical_value([shape], 31.0, 0.01)
+        assert surface < critical_value([Shape(shape.angles)], 31.0, 0.01)
         assert surface > stats.t.isf(0.01, 31)
         criticals.append(surface)
     assert criticals[1] == pytest.approx(criticals[0], rel=0.03)
     # Of policies that have nothing to do with each other, Bonferroni's inequality is the least.
     loose = Estimates(rng.standard_normal((32, 100)), np.ones(32))
-    assert critical_for(loose, 0, family(10)[1], 31.0, 0.01) <= stats.t.isf(0.01 / 99, 31) * (
-        1 + 1e-9
-    )
+    critical = critical_value([shape_of(loose, 0, family(10)[1])], 31.0, 0.01)
+    assert critical <= stats.t.isf(0.01 / 99, 31) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("rows", [(0, 10), (0, 4), (3, 8)])
+def test_the_shape_of_a_family_is_that_of_its_mesh(rows):
+    """Directions of batch differences, measured by angles, of these policies alone."""
+    vectors, policies = family(10, WAVES)
+    estimates = equals(np.random.default_rng(7), 20, vectors)
+    among = np.zeros((10, 10), dtype=bool)
+    among[rows[0] : rows[1], ::2] = True
+    among = among.ravel()
+    (shape,) = shapes(estimates, 57, [among], policies)
+    among[57] = False  # never differs from itself
+    deviations = estimates.sums - estimates.sums.mean(axis=0)
+    units = deviations - deviations[:, [57]]
+    units = units[:, among] / np.linalg.norm(units[:, among], axis=0)
+    assert shape.sizes == pytest.approx(sizes_of(units, policies[among]), rel=1e-9)
+    chords = np.linalg.norm(np.diff(units, axis=1), axis=0)
+    np.testing.assert_allclose(shape.angles, 2 * np.arcsin(chords / 2), rtol=1e-9)
+    for critical in (1.0, 3.0, 5.0):
+        single = stats.t.sf(critical, 19)
+        overlap = (1 + critical**2 / 19) ** (-9.0) / (2 * math.pi)
+        along = single + np.minimum(single, shape.angles * overlap).sum()
+        expected = min(along, exceedance(critical, 19.0, shape.sizes))
+        assert shape.chance(critical, single, 19.0) == pytest.approx(expected, rel=1e-9)

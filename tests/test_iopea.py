@@ -67,6 +67,65 @@ def test_saved_in_the_middle_of_an_epoch_and_loaded(settings, steps, tmp_path):
     assert_same_state(second.state_dict(), whole.state_dict())
 
 
+@pytest.mark.parametrize("restart", ["none", "return"])
+@pytest.mark.parametrize("looks", [0, 1, 3])
+def test_what_the_last_look_knew_is_saved(looks, restart, tmp_path):
+    """The next test takes off what the last one has spent: a state without it would not do."""
+    problem, settings = shop(), {"restart": restart}
+    first, system = learner_with(settings), problem.simulator(DEMAND, seed=5)
+    while len(first.records) < looks or first.steps < 20:
+        play = first.ask()
+        first.tell(system.play(play.policy, 1).trajectory)
+    state = first.state_dict()
+    look = state["state"]["pool"]["look"]
+    assert (look is None) == (looks == 0)
+    if look is not None:
+        assert look["steps"].shape == (first.survivors,)
+        assert all(0 < chance < 0.05 for chance in look["chances"])
+    iopea.save_state(state, tmp_path / "learner.npz")
+    iopea.save_state(system.state_dict(), tmp_path / "system.npz")
+    second, again = learner_with(settings), problem.simulator(DEMAND, seed=9)
+    second.load_state_dict(iopea.load_state(tmp_path / "learner.npz"))
+    again.load_state_dict(iopea.load_state(tmp_path / "system.npz"))
+    assert_same_state(second.state_dict(), state)
+    costs = [iopea.run(*pair, 500).costs for pair in ((first, system), (second, again))]
+    np.testing.assert_array_equal(*costs)
+    assert_same_state(second.state_dict(), first.state_dict())
+    assert [vars(each) for each in first.records] == [vars(each) for each in second.records]
+    # It matters: without the look the next threshold is another one.
+    if look is not None:
+        state["state"]["pool"]["look"] = None
+        blind, again = learner_with(settings), problem.simulator(DEMAND, seed=9)
+        blind.load_state_dict(state)
+        again.load_state_dict(iopea.load_state(tmp_path / "system.npz"))
+        iopea.run(blind, again, 500)
+        assert blind.records[looks].threshold > first.records[looks].threshold
+
+
+@pytest.mark.parametrize("first", [1, 3, 17, 200])
+def test_the_first_epoch_is_as_long_as_asked_for(first):
+    problem = shop()
+    learner = IOPEA(problem, radius=0.05, first_epoch=first)
+    assert learner.ask().steps == first
+    assert learner.settings()["first_epoch"] == first
+    iopea.run(learner, problem.simulator(DEMAND, seed=1), 1000)
+    ends = [record.steps for record in learner.records]
+    assert ends[0] >= first
+    assert (np.diff(ends) >= 1).all()
+    # Other settings make other states.
+    with pytest.raises(InputError, match="settings"):
+        IOPEA(problem, radius=0.05).load_state_dict(learner.state_dict())
+
+
+def test_without_a_wish_the_first_epoch_has_forty_steps():
+    learner = IOPEA(shop(), radius=0.05)
+    assert learner.settings()["first_epoch"] is None
+    assert learner.ask().steps == 40
+    same = IOPEA(shop(), radius=0.05, first_epoch=40)
+    lengths = [[each.rule.epoch_length(k) for k in range(1, 30)] for each in (learner, same)]
+    assert lengths[0] == lengths[1]
+
+
 def test_a_shop_that_reports_once_a_day_learns_the_same():
     problem = shop()
     daily, at_once = learner_with({}), learner_with({})
@@ -186,7 +245,7 @@ def test_a_wrong_tell_is_refused_and_changes_nothing():
     before = learner.state_dict()
     many = {"stock": np.zeros(65), "sales": np.zeros(65)}
     for path, words in [
-        (Trajectory(7.0, **many), "Cannot tell 65 steps: ask.. requested at most 64 for policy 7"),
+        (Trajectory(7.0, **many), "Cannot tell 65 steps: ask.. requested at most 40 for policy 7"),
         (
             Trajectory(3.0, stock=[3.0], sales=[1.0]),
             "Cannot tell of policy 3: ask.. requested policy 7",
@@ -223,7 +282,7 @@ def test_a_state_is_json_and_arrays():
         return "array" if isinstance(value, np.ndarray) else value
 
     state = without_arrays(learner.state_dict())
-    assert state["schema"] == 2
+    assert state["schema"] == 3
     assert json.loads(json.dumps(state))["learner"] == "iopea"
 
 
@@ -237,6 +296,10 @@ def test_a_state_is_json_and_arrays():
         ({"horizon": 0}, "horizon.*0"),
         ({"horizon": 1.5}, "horizon.*1.5"),
         ({"radius": -1.0}, "-1.0"),
+        ({"first_epoch": 0}, "first_epoch.*at least 1.*0"),
+        ({"first_epoch": -3}, "first_epoch.*-3"),
+        ({"first_epoch": 2.5}, "first_epoch.*2.5"),
+        ({"first_epoch": "a"}, "first_epoch.*'a'"),
         ({"threads": 0}, "threads.*0"),
         ({"threads": 1.5}, "threads.*1.5"),
         ({"horizon": math.nan}, "horizon.*nan"),

@@ -163,8 +163,8 @@ def test_a_shop_that_starts_with_stock_is_followed_from_when_it_has_come_down():
 def test_departures_are_told():
     problem = shop(lead_time=0)
     learner = iopea.IOPEA(problem, radius=0.1)
-    learner.tell(Trajectory(10.0, stock=np.full(64, 4.0), sales=np.full(64, 1.0)))
-    assert "In 64 of 64 steps the records were not what the policy explains" in learner.outlook
+    learner.tell(Trajectory(10.0, stock=np.full(40, 4.0), sales=np.full(40, 1.0)))
+    assert "In 40 of 40 steps the records were not what the policy explains" in learner.outlook
 
 
 @pytest.mark.parametrize("lead_time", [0, 2])

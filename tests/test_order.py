@@ -104,6 +104,71 @@ def check_choice(order, matrix, data):
     assert order.cover().tolist() == cover_by_definition(matrix, everyone, even)
 
 
+def check_neighbours(order, matrix):
+    """Who informs a policy, and who is strictly above or below it, by the definition."""
+    n = len(matrix)
+    for i in range(n):
+        above = [bool(matrix[j, i] and not matrix[i, j]) for j in range(n)]
+        below = [bool(matrix[i, j] and not matrix[j, i]) for j in range(n)]
+        assert order.informing(i).tolist() == matrix[:, i].tolist()
+        assert order.informed_by(i).tolist() == matrix[i].tolist()
+        assert order.above(i).tolist() == above
+        assert order.below(i).tolist() == below
+        for mask in (order.informing(i), order.above(i), order.below(i)):
+            assert mask.dtype == np.bool_
+            assert mask.shape == (n,)
+
+
+@given(preorders())
+@settings(max_examples=100, deadline=None)
+def test_neighbours_in_matrix_orders(matrix):
+    order = InformationOrder.from_matrix(matrix)
+    check_neighbours(order, matrix)
+    assert order.symmetric == all(not order.below(i).any() for i in range(len(order)))
+
+
+@given(key_arrays())
+@settings(max_examples=100, deadline=None)
+def test_neighbours_in_key_orders(keys):
+    order = InformationOrder.from_key(keys)
+    check_neighbours(order, key_matrix(keys))
+    nobody_below = all(not order.below(i).any() for i in range(len(order)))
+    # Of several keys it is only known where all are the same.
+    assert order.symmetric <= nobody_below
+    assert order.symmetric == bool((keys == keys[0]).all())
+    if keys.shape[1] == 1:
+        assert order.symmetric == nobody_below
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_neighbours_in_extreme_orders(n):
+    for order, matrix in (
+        (InformationOrder.trivial(n), np.eye(n, dtype=bool)),
+        (InformationOrder.full_feedback(n), np.ones((n, n), dtype=bool)),
+    ):
+        check_neighbours(order, matrix)
+        assert order.symmetric
+        check_neighbours(order.restrict(range(n)), matrix)
+
+
+@given(preorders(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_neighbours_in_restricted_orders(matrix, data):
+    among, _, _ = data.draw(choices(len(matrix)))
+    order = InformationOrder.from_matrix(matrix).restrict(among)
+    check_neighbours(order, matrix[np.ix_(among, among)])
+    keys = matrix.sum(axis=1).astype(float)
+    order = InformationOrder.from_key(keys).restrict(among)
+    check_neighbours(order, key_matrix(keys[among]))
+
+
+@pytest.mark.parametrize("method", ["informing", "informed_by", "above", "below"])
+def test_neighbours_of_no_policy_are_refused(method):
+    for order in (InformationOrder.from_key([1.0, 2.0]), InformationOrder.trivial(2)):
+        with pytest.raises(InputError, match=re.escape("Policy 2 is outside 0, ..., 1")):
+            getattr(order, method)(2)
+
+
 @given(preorders(), st.data())
 @settings(max_examples=150, deadline=None)
 def test_matrix_orders_meet_the_definitions(matrix, data):

@@ -598,7 +598,7 @@ def test_all_policies_inform_each_other():
 def test_a_learner_is_told_nothing_of_the_scale():
     one, other = queue(arrivals=[6.0, 3.0, 0.0]), queue(arrivals=[4.0, 2.0, 9.0])
     assert one.describe() == other.describe()
-    path = one.simulator(RATES).play((0.0, 0.0, 0.0), 64).trajectory
+    path = one.simulator(RATES).play((0.0, 0.0, 0.0), 40).trajectory
     learners = [iopea.IOPEA(each) for each in (one, other)]
     for learner in learners:
         learner.tell(path)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 from scipy.optimize import brentq
-from scipy.special import fdtri, ndtri, stdtr
+from scipy.special import fdtri, ndtri, stdtr, stdtrit
 
 from iopea.geometry import curvatures, exceedance, mesh
 from iopea.kernels.differences import Differences
@@ -30,6 +30,12 @@ _LEAST = 1e-300
 
 #: A share of the magnitude of a sum below which a difference counts as rounding.
 _ROUNDING = 1e-12
+
+#: Degrees of freedom for which a quantile is computed, others lying between.
+_QUANTILES = 64
+
+#: Chances above this are not looked at more closely.
+_COMMON = 0.3
 
 #: Points and weights of an integral over what a normal variable exceeds a value by.
 _BEYOND, _WEIGHTS = np.polynomial.laguerre.laggauss(16)
@@ -68,7 +74,7 @@ def fresh_share(chance: float, before: float, shared: float) -> float:
     >>> round(fresh_share(0.001, 0.001, 0.8), 2), fresh_share(0.001, 0.0, 0.8)
     (0.57, 1.0)
     """
-    if not (0 < chance < 0.5 and 0 < before < 0.5 and shared > 0):
+    if not (0 < chance < _COMMON and 0 < before < _COMMON and shared > 0):
         return 1.0
     shared = min(shared, 1 - _ROUNDING)
     return float(_fresh(-ndtri(chance), -ndtri(before), math.sqrt(shared), math.sqrt(1 - shared)))
@@ -133,30 +139,18 @@ def studentise(estimates: Estimates, reference: int) -> Spread:
     )
 
 
-def with_freedom(critical: Array, most: float, freedom: Array) -> Array:
-    """Critical values as rarely exceeded with fewer degrees of freedom than ``most``.
+def with_freedom(critical: float, most: float, freedom: Array) -> Array:
+    """A critical value for each of these degrees of freedom, as rarely exceeded as with ``most``.
 
-    By Fisher's expansion of the quantiles of t in powers of 1/ν.
-
-    >>> with_freedom(np.array([3.0, 3.0]), 100.0, np.array([100.0, 8.0])).round(1)
-    array([3. , 4.1])
+    >>> with_freedom(3.0, 100.0, np.array([100.0, 8.0])).round(2)
+    array([3.  , 4.25])
     """
-    wanted = np.isfinite(critical) & (critical > 0) & (freedom < most)
-    if not wanted.any():
-        return critical
-    found = critical.copy()
-    z = -ndtri(stdtr(most, -critical[wanted]))
-    found[wanted] *= _quantile(z, freedom[wanted]) / _quantile(z, most)
-    return found
-
-
-def _quantile(z: Array, freedom: Array | float) -> Array:
-    """The quantile of t with so many degrees of freedom where that of the normal law is z."""
-    s = z**2
-    first = (s + 1) / 4
-    second = ((5 * s + 16) * s + 3) / 96
-    third = (((3 * s + 19) * s + 17) * s - 15) / 384
-    return np.asarray(z * (1 + (first + (second + third / freedom) / freedom) / freedom))
+    chance = single_chance(most, critical)
+    if not (math.isfinite(critical) and chance > _LEAST):
+        return np.full(freedom.size, critical)
+    # As a function of 1/ν, quantiles are smooth.
+    inverse = np.linspace(1 / most, max(1 / freedom.min(initial=most), 1 / most), _QUANTILES)
+    return np.asarray(np.interp(1 / freedom, inverse, -stdtrit(1 / inverse, chance)))
 
 
 def _moved(norm: Array, largest: float) -> Mask:
@@ -204,13 +198,14 @@ def shapes(
     differences = Differences(estimates, reference)
     norm = np.sqrt(differences.moments()[0])
     moved = _moved(norm, differences.largest)
-    return [_shape(differences, norm, moved & family, policies) for family in families]
+    return [
+        _shape(differences, norm, moved & family, policies) if family.any() else None
+        for family in families
+    ]
 
 
-def _shape(differences: Differences, norm: Array, among: Mask, policies: Array) -> Shape | None:
+def _shape(differences: Differences, norm: Array, among: Mask, policies: Array) -> Shape:
     columns = np.flatnonzero(among)
-    if not columns.size:
-        return None
     if policies.shape[1] != 2 or columns.size < 2:
         return Shape(differences.angles(norm, np.column_stack([columns[:-1], columns[1:]])))
     edges, triangles = mesh(policies[columns])

@@ -59,13 +59,13 @@ class Paired(Rule):
     level, so that the others, who cost, may be tested at nearly all of it.
 
     A policy is dropped when it is worse than the best by c' (1 + λ (2c'² + 1)/(6c'))
-    standard errors, and by M |θ - θ'| log(1/δ)/N. Here c' is as rarely exceeded as c with the
+    standard errors, and by M |θ - θ'| log(4/(3δ))/N. Here c' is as rarely exceeded as c with the
     degrees of freedom that the policy's own batches give its standard error, fewer if a few of
     them contribute nearly all. λ >= 0 is the share of the skewness that makes a few missing events
     look like certainty (Hall's correction for studentised means, on that side only, less the
     standard error of a skewness). And M |θ - θ'| is what two policies may differ by in one
     step (L_Θ where one is proved), at most the range of costs or what the problem says: an
-    event of probability log(1/δ)/N may have stayed unseen for N steps, and then neither a
+    event of probability log(4/(3δ))/N may have stayed unseen for N steps, and then neither a
     standard error nor a skewness shows it. The level is not split here: what is unseen after an
     epoch was unseen after those before. Of steps that told little of a policy only as many count
     as steps of its own would have told as much.
@@ -124,17 +124,17 @@ class Paired(Rule):
         best = int(np.nanargmin(mean))
         freedom = 1 / largest_share(estimates) - 1
         played, unplayed = self._critical_values(estimates, policies, epoch, order, look, freedom)
-        critical = np.full(mean.size, played)
-        if order is not None:
-            critical[order.below(best)] = unplayed
         spread = studentise(estimates, best)
-        critical = with_freedom(critical, freedom, spread.freedom)
+        critical = with_freedom(played, freedom, spread.freedom)
+        if order is not None:
+            below = order.below(best)
+            critical[below] = with_freedom(unplayed, freedom, spread.freedom[below])
         distance = np.abs(policies - policies[best]).max(axis=1)
         telling = estimates.steps if estimates.telling is None else estimates.telling
         most = self.setting.cost_range if self.setting.unseen is None else self.setting.unseen
         with np.errstate(divide="ignore", invalid="ignore"):
             effect = np.fmin(self.setting.sensitivity * distance, most)
-            unseen = effect * math.log(1 / self.setting.delta) / telling
+            unseen = effect * math.log(4 / (3 * self.setting.delta)) / telling
             chance = (critical + spread.lean * (2 * critical**2 + 1) / 6) * spread.error
             worse = mean - mean[best] > np.maximum(chance, unseen)
         worse[best] = False

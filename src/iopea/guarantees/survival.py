@@ -211,25 +211,29 @@ def _pairs(full: bool) -> Iterator[tuple[Case, float]]:
 
 def _parts(case: Case, delta: float, full: bool) -> list[Runs]:
     runs = PUBLISHED_RUNS if case.rule == "published" else RUNS if full else QUICK_RUNS
+    each = runs // len(case.systems)
     return [
         Runs(
             case=f"{case.name}-{delta:g}",
-            first_seed=FIRST_SEED + first,
-            runs=min(PART_RUNS, runs - first),
-            effort=min(PART_RUNS, runs - first) * case.horizon / 1000 * _SECONDS[case.rule],
-            system=case.system,
+            first_seed=FIRST_SEED + number * each + first,
+            runs=min(PART_RUNS, each - first),
+            effort=min(PART_RUNS, each - first) * case.horizon / 1000 * _SECONDS[case.rule],
+            system=system,
             settings=case.settings,
             horizon=case.horizon,
             rule=case.rule,
             delta=delta,
         )
-        for first in range(0, runs, PART_RUNS)
+        for number, system in enumerate(case.systems)
+        for first in range(0, each, PART_RUNS)
     ]
 
 
 def _count(case: Case, delta: float, parts: Sequence[Runs], values: Mapping[str, Values]) -> _Count:
     found = [values[part.key] for part in parts]
-    first, runs = found[0], sum(part.runs for part in parts)
+    # Of several systems, the one that says the least certainly which policy is best.
+    first = min(found, key=lambda each: each["gap"] / max(each["error"], 1e-300))
+    runs = sum(part.runs for part in parts)
     return _Count(
         case=case,
         delta=delta,
