@@ -148,8 +148,8 @@ def with_freedom(critical: float, most: float, freedom: Array) -> Array:
     chance = single_chance(most, critical)
     if not (math.isfinite(critical) and chance > _LEAST):
         return np.full(freedom.size, critical)
-    # As a function of 1/ν, quantiles are smooth.
-    inverse = np.linspace(1 / most, max(1 / freedom.min(initial=most), 1 / most), _QUANTILES)
+    # As a function of 1/ν, quantiles are smooth; fewer than 2 degrees are not looked at.
+    inverse = np.linspace(1 / most, max(0.5, 1 / most), _QUANTILES)
     return np.asarray(np.interp(1 / freedom, inverse, -stdtrit(1 / inverse, chance)))
 
 

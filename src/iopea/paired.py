@@ -74,7 +74,7 @@ class Paired(Rule):
     name = "paired"
     pooled = True
     #: Useful steps of the first epoch, and the factor by which every epoch multiplies the data.
-    FIRST = 40
+    FIRST = 48
     GROWTH = 1.25
     #: The larger, the more evenly δ is spread over epochs without an end.
     SPREAD = 15
@@ -84,7 +84,7 @@ class Paired(Rule):
     UNPLAYED = 0.05
 
     def epoch_length(self, epoch: int) -> int:
-        """40 steps or as many as asked for, then a quarter of what there was before."""
+        """48 steps or as many as asked for, then a quarter of what there was before."""
         return max(1, self._data(epoch) - (self._data(epoch - 1) if epoch > 1 else 0))
 
     def _data(self, epoch: int) -> int:

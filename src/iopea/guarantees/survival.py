@@ -211,6 +211,7 @@ def _pairs(full: bool) -> Iterator[tuple[Case, float]]:
 
 def _parts(case: Case, delta: float, full: bool) -> list[Runs]:
     runs = PUBLISHED_RUNS if case.rule == "published" else RUNS if full else QUICK_RUNS
+    runs *= dict(case.more).get(delta, 1) if full else 1
     each = runs // len(case.systems)
     return [
         Runs(
@@ -261,7 +262,8 @@ def _lead(full: bool, counts: Sequence[_Count]) -> tuple[str, ...]:
     return (
         "Promise: with probability at least 1 - δ, the best policy of the net is never eliminated, "
         "over the whole run. "
-        f"Measured on {number} systems by {counts[0].runs:,} independent runs each for every δ, "
+        f"Measured on {number} systems by {counts[0].runs:,} independent runs or more each for "
+        "every δ, "
         "beginning with seed "
         f"{FIRST_SEED:,}. Which policy is best is computed exactly where that can be done, and "
         "otherwise found by a long evaluation of all policies on common noise.",
@@ -330,7 +332,7 @@ def _losses(counts: Sequence[_Count], full: bool) -> Grid:
         cells = []
         for delta in deltas:
             count = found[delta]
-            cells += [str(count.lost), percent(count.upper)]
+            cells += [count.share, percent(count.upper)]
         left = found[deltas[-1]].left
         first = found[deltas[0]]
         cells.append("–" if first.policies > 2**16 else percent(left))
@@ -338,7 +340,7 @@ def _losses(counts: Sequence[_Count], full: bool) -> Grid:
     columns = [text for delta in deltas for text in (f"lost, δ = {delta:g}", "at most")]
     return Grid(
         name="survival",
-        title=f"Runs of {counts[0].runs:,} in which the best policy was lost",
+        title="Runs in which the best policy was lost",
         columns=("case", *columns, "policies left"),
         rows=tuple(rows),
         notes=(

@@ -61,7 +61,7 @@ class IOPEA(Learner):
     restart : str. ``"none"``: the system runs on between policies. ``"return"``:
         after each policy θ_R is played until the system is back in s_1.
     radius : float, optional. Radius of the net; overrides the horizon's.
-    first_epoch : int, optional. Useful steps of the first epoch of rule ``paired``, 40 if not
+    first_epoch : int, optional. Useful steps of the first epoch of rule ``paired``, 48 if not
         given. However short, the guarantee holds.
     precision : str. ``"float64"``, or ``"float32"`` for twice the speed and half the memory of
         the counterfactual evaluation, at about six digits.
@@ -75,7 +75,7 @@ class IOPEA(Learner):
     ...                  levels={"low": 0, "high": 10, "step": 1})
     >>> learner = IOPEA(shop)
     >>> learner.ask()
-    Play(policy=(10.0,), steps=64, epoch=1, until_start=False, copies=1)
+    Play(policy=(10.0,), steps=48, epoch=1, until_start=False, copies=1)
     """
 
     name = "iopea"
