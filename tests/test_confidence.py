@@ -278,10 +278,10 @@ def test_levels_add_up_to_delta(delta):
 def test_paired_epochs_grow_the_data_by_a_quarter():
     rule = Paired(setting(horizon=None))
     lengths = [rule.epoch_length(k) for k in range(1, 41)]
-    assert lengths[0] == 40
+    assert lengths[0] == 48
     assert min(lengths) >= 1
     for k, total in enumerate(np.cumsum(lengths)):
-        assert 40 * 1.25**k - 1 < total <= 40 * 1.25**k
+        assert 48 * 1.25**k - 1 < total <= 48 * 1.25**k
 
 
 @pytest.mark.parametrize("delta", [0.001, 0.05])
@@ -291,7 +291,7 @@ def test_paired_epochs_grow_the_data_by_a_quarter():
 def test_levels_are_equal_within_a_horizon_and_add_up_to_delta(delta, horizon, width, first):
     rule = Paired(setting(delta=delta, horizon=horizon, width=width, first=first))
     # The last epoch that begins within the horizon, all policies of an antichain being played.
-    start = first or 40
+    start = first or 48
     within = 1
     while width * math.floor(start * 1.25 ** (within - 1)) < horizon:
         within += 1

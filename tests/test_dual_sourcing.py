@@ -1084,7 +1084,7 @@ def test_a_wrong_tell_is_refused_and_changes_nothing():
     before, played = learner.state_dict(), learner.ask().policy
     many = {"stock": np.zeros(65), "sales": np.zeros(65)}
     for path, words in [
-        (Trajectory(played, **many), "Cannot tell 65 steps: ask.. requested at most 40"),
+        (Trajectory(played, **many), "Cannot tell 65 steps: ask.. requested at most 48"),
         (Trajectory((1.0, 2.0), stock=[1.0], sales=[1.0]), "Cannot tell of policy 1, 2"),
         (Trajectory(3.0, stock=[1.0], sales=[1.0]), "Cannot tell of policy 3"),
         (Trajectory(played, stock=[3.0], sales=[4.0]), "4.0"),

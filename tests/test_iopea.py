@@ -120,8 +120,8 @@ def test_the_first_epoch_is_as_long_as_asked_for(first):
 def test_without_a_wish_the_first_epoch_has_forty_steps():
     learner = IOPEA(shop(), radius=0.05)
     assert learner.settings()["first_epoch"] is None
-    assert learner.ask().steps == 40
-    same = IOPEA(shop(), radius=0.05, first_epoch=40)
+    assert learner.ask().steps == 48
+    same = IOPEA(shop(), radius=0.05, first_epoch=48)
     lengths = [[each.rule.epoch_length(k) for k in range(1, 30)] for each in (learner, same)]
     assert lengths[0] == lengths[1]
 
@@ -245,7 +245,7 @@ def test_a_wrong_tell_is_refused_and_changes_nothing():
     before = learner.state_dict()
     many = {"stock": np.zeros(65), "sales": np.zeros(65)}
     for path, words in [
-        (Trajectory(7.0, **many), "Cannot tell 65 steps: ask.. requested at most 40 for policy 7"),
+        (Trajectory(7.0, **many), "Cannot tell 65 steps: ask.. requested at most 48 for policy 7"),
         (
             Trajectory(3.0, stock=[3.0], sales=[1.0]),
             "Cannot tell of policy 3: ask.. requested policy 7",

@@ -29,7 +29,7 @@ _ADVANTAGES = {
 _FULL: dict[str, dict[str, tuple[float, int]]] = {
     "paired": {
         "lost-sales": (7, 64),
-        "dual-sourcing": (6, 24),
+        "dual-sourcing": (6, 12),
         "newsvendor": (7, 64),
         "queue": (7, 64),
         "machine": (7, 64),

@@ -33,9 +33,9 @@ _RULES = ("paired", "theorem")
 _FULL = {
     "lost-sales": (10_000, 30_000, 100_000),
     "dual-sourcing": (3_000, 10_000),
-    "newsvendor": (100_000, 1_000_000, 10_000_000),
-    "queue": (10_000, 100_000, 1_000_000),
-    "machine": (10_000, 100_000, 1_000_000),
+    "newsvendor": (10_000, 100_000, 300_000),
+    "queue": (10_000, 100_000),
+    "machine": (10_000, 100_000),
 }
 _QUICK = {"newsvendor": (1_000, 3_000), "queue": (3_000, 10_000)}
 #: The instances of the lower bounds, and their horizons.
