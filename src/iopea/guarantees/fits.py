@@ -91,7 +91,14 @@ def above_zero(sample: Array) -> float:
     return float(stats.t.sf(mean / error, sample.size - 1))
 
 
-def at_most(claim: str, sample: Array, other: Array, factor: float, alarm: float) -> Check:
+def at_most(
+    claim: str,
+    sample: Array,
+    other: Array,
+    factor: float,
+    alarm: float,
+    names: tuple[str, str] = ("mean", "allowed up to"),
+) -> Check:
     """Check that a mean is at most a factor times another, run by run on the same seeds.
 
     Parameters
@@ -100,13 +107,14 @@ def at_most(claim: str, sample: Array, other: Array, factor: float, alarm: float
     sample, other : arrays (runs,). What must be small, and what it is compared with.
     factor : float. How many times the other it may be.
     alarm : float. Level of the test.
+    names : tuple of str. What the two means are called.
     """
     p_value = above_zero(sample - factor * other)
     return Check(
         claim=claim,
         measured=(
-            f"{sample.mean():.4g} against {factor:.3g} × {other.mean():.4g} = "
-            f"{factor * other.mean():.4g}, {sample.size} seeds"
+            f"{names[0]} {sample.mean():.4g}, {names[1]} {factor * other.mean():.4g}, "
+            f"{sample.size} seeds"
         ),
         passed=p_value >= alarm,
         false_alarm=alarm,

@@ -297,7 +297,8 @@ def _checks(full: bool, line: _Line, values: Mapping[str, Values]) -> list[Check
         if line.lower:
             claim = f"{about}: mean regret is no smaller than the lower bound"
             lower = np.full_like(regrets, line.lower)
-            found.append(at_most(claim, lower, regrets, 1.0, alarm))
+            names = ("lower bound", "mean regret")
+            found.append(at_most(claim, lower, regrets, 1.0, alarm, names))
     return found
 
 
