@@ -299,6 +299,7 @@ QUICK = (
     "tie-newsvendor",
     "tie-newsvendor-poisson",
     "tie-finite-own-costs",
+    "tie-finite-full-feedback",
     "tie-hard-instance",
     "theorem-newsvendor",
 )
