@@ -536,7 +536,8 @@ def test_angles_of_a_family_are_those_between_its_policies():
     np.testing.assert_allclose(angles_of(estimates, 0, among), np.arccos(cosines), rtol=1e-9)
     # The reference alone, which never differs from itself.
     alone, nothing = shapes(estimates, 0, [np.arange(6) == 0, np.zeros(6, dtype=bool)], line(6))
-    assert alone is not None and alone.angles.size == 0 and nothing is None
+    assert alone.angles.size == 0
+    assert nothing is None
 
 
 def test_what_never_differs_from_the_reference_adds_no_angle():
