@@ -23,7 +23,7 @@ _POLICIES, _WIDTH = 8, 4
 _MULTIPLES = {True: (1.0, 2.0, 3.0, 4.0, 8.0), False: (2.0, 3.0, 8.0)}
 _REVEAL = {True: (1, 2, 4, 8, 16, 32, 64), False: (1, 8)}
 _HORIZON = {True: 100_000, False: 8_000}
-_RUNS = {True: 100, False: 24}
+_RUNS = {True: 60, False: 24}
 #: Seconds of a run, per step.
 _PACE = 1e-6
 

@@ -28,11 +28,11 @@ _ADVANTAGES = {
 #: run. Rule "theorem" judges all policies to the end, and needs a run for each horizon.
 _FULL: dict[str, dict[str, tuple[float, int]]] = {
     "paired": {
-        "lost-sales": (7, 64),
+        "lost-sales": (7, 36),
         "dual-sourcing": (6, 12),
-        "newsvendor": (7, 64),
-        "queue": (7, 64),
-        "machine": (7, 64),
+        "newsvendor": (7, 36),
+        "queue": (7, 36),
+        "machine": (7, 36),
     },
     "theorem": {
         "lost-sales": (5, 8),
