@@ -32,7 +32,7 @@ reproduce-ppo: $(VENV)/dev
 
 # Every promise of the library, measured; about an hour on two cores. Goes on where it was stopped.
 validate: $(VENV)/core
-	$(BIN)/iopea validate --full --out out/validation-full --document docs/guarantees.md
+	$(BIN)/iopea validate --full --document docs/guarantees.md
 
 # Choose the learners' hyperparameters anew, on seeds that no comparison uses; about an hour.
 tune: $(VENV)/dev

@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from iopea.cli_running import Cluster, Out, Workers, run_jobs, warning
-from iopea.errors import InputError
+from iopea.cli_running import Cluster, Workers, run_jobs, warning
+from iopea.errors import InputError, unknown
 from iopea.experiments.output import check_document
 from iopea.experiments.store import Store
 from iopea.guarantees.document import Chapter, show, write_all, write_document
@@ -31,7 +31,10 @@ def validate(
             help="The study of the report, about an hour on two cores; or minutes, for tests.",
         ),
     ] = False,
-    out: Out = Path("out/validation"),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of results; out/validation-quick or -full if not given."),
+    ] = None,
     workers: Workers = 0,
     cluster: Cluster = None,
     document: Annotated[
@@ -45,10 +48,13 @@ def validate(
     """
     chosen = _chosen(studies or [])
     if document is not None and len(chosen) < len(STUDIES):
-        raise InputError("--document is made whole: name no study.")
+        raise InputError(
+            f"--document needs all studies, not {', '.join(chosen)} alone: name none of them."
+        )
     check_document(document)
     check_count("--workers", workers, least=0)
     size = "full" if full else "quick"
+    out = out or Path(f"out/validation-{size}")
     console = Console(stderr=True)
     about = {"command": "validate", "size": size}
     store = Store(out, about, warn=warning(console), columns=COLUMNS)
@@ -71,7 +77,7 @@ def _chosen(names: list[str]) -> dict[str, Study]:
     """The studies that are asked for, in the order of the document."""
     for name in names:
         if name not in STUDIES:
-            raise InputError(f"There is no study {name!r}: known are {', '.join(STUDIES)}.")
+            raise unknown("study", name, STUDIES)
     return {name: study for name, study in STUDIES.items() if not names or name in names}
 
 

@@ -66,9 +66,10 @@ class Paired(Rule):
     standard error of a skewness). And M |θ - θ'| is what two policies may differ by in one
     step (L_Θ where one is proved), at most the range of costs or what the problem says: an
     event of probability log(4/(3δ))/N may have stayed unseen for N steps, and then neither a
-    standard error nor a skewness shows it. The level is not split here: what is unseen after an
-    epoch was unseen after those before. Of steps that told little of a policy only as many count
-    as steps of its own would have told as much.
+    standard error nor a skewness shows it. What is unseen after an epoch was unseen after those
+    before, so that this alone fails with a probability of at most 3δ/4 over the whole run. A
+    policy must be worse by both, so they are not charged against each other. Of steps that told
+    little of a policy only as many count as steps of its own would have told as much.
     """
 
     name = "paired"
@@ -172,7 +173,7 @@ class Paired(Rule):
             fresh = partial(fresh_share, before=before, shared=shared)
             value = critical_value(known, freedom, part * level, fresh) if known else math.inf
             if estimates.rank is not None:
-                value = min(value, scheffe(estimates.rank, freedom, level))
+                value = min(value, scheffe(estimates.rank, freedom, part * level))
             found.append(value)
         return found[0], found[1]
 

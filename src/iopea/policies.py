@@ -160,8 +160,9 @@ class Box(PolicyClass):
         return max(map(abs, self.low + self.high))
 
     def ends(self, axis: int) -> tuple[float, float]:
-        """The ends of an axis."""
-        return self.low[axis], self.high[axis]
+        """The ends of an axis; with steps, the last of them that is not above ``high``."""
+        points = self._points(axis, self.extent or 1.0)
+        return float(points[0]), float(points[-1])
 
     @property
     def names(self) -> tuple[str, ...]:

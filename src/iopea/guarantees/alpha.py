@@ -153,5 +153,5 @@ def _figure(points: Array, curves: Array, full: bool) -> Figure:
             "Regret against the share of useful steps",
             "Mean regret at the worst advantage with its 95 % interval, the fitted power of 1/α "
             "with the standard error of its exponent, and the lower bound.",
-            command(full),
+            command("alpha", full),
         )

@@ -27,7 +27,8 @@ DOCUMENT = "guarantees.md"
 _LEAD = (
     "Each promise is measured by a study of its own, on systems whose truth is known, and each "
     "check below passes or fails. Beside it stands the probability that it would fail although "
-    "the promise holds."
+    "the promise holds; of means it is that of Student's test, for Gaussian means of independent "
+    "runs."
 )
 
 

@@ -124,10 +124,10 @@ def at_most(
 def at_most_worst(claim: str, sample: Array, other: Array, factor: float, alarm: float) -> Check:
     """The same for the largest of several means: arrays (runs, gaps).
 
-    Each gap of ``sample`` is compared with the gap at which the mean of ``other`` is largest.
+    It fails if at some gap ``sample`` is too large for every gap of ``other``.
     """
     reference = other[:, other.mean(axis=0).argmax()]
-    least = min(above_zero(column - factor * reference) for column in sample.T)
+    least = min(max(above_zero(column - factor * each) for each in other.T) for column in sample.T)
     worst = sample[:, sample.mean(axis=0).argmax()]
     gaps = sample.shape[1]
     check = at_most(claim, worst, reference, factor, alarm)

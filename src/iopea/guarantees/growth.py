@@ -222,13 +222,13 @@ def _lead() -> tuple[str, ...]:
         f"instance, of {_HARD_POLICIES} policies in {_HARD_WIDTH} blocks, it is what the arms that "
         "were played cost in the mean beyond the best one, at the advantage which is the worst for "
         "the horizon; with the horizon that shrinks like 1/√T.",
-        "Rule “theorem” drops nothing at these horizons: its constants are too large. So its "
-        "regret is linear where the policy that tells most is a bad one, and the √T of the theorem "
-        "begins at horizons that nobody runs. Where all policies tell as much, as in the queue, "
-        "the best by estimate is played, and it learns all the same. Of this rule the exponent is "
-        "shown, and nothing is checked here but in the study of bounds.",
-        "Rule “published” promises nothing: it soon settles on one policy, often a wrong one, and "
-        "from then on regret is linear.",
+        "Rule “theorem” has the constants of a proof: at horizons that somebody runs it drops "
+        "hardly anything, and where the policy that tells most is a bad one an exponent near 1 is "
+        "to be expected. Where all policies tell as much, as in the queue, the best by estimate is "
+        "played. Of this rule the exponent is shown; what it promises is checked in the study of "
+        "bounds.",
+        "Rule “published” promises nothing. If it settles on a wrong policy, regret is linear from "
+        "then on.",
     )
 
 

@@ -159,7 +159,7 @@ def growth_figure(full: bool, found: list[Curves]) -> Figure:
             "Mean regret with its 95 % interval. The grey line has the slope of √T and begins "
             "where rule “paired” does. The upper bound is the theorem's; the lower one is "
             "about the hard instance with another advantage for each horizon.",
-            command(full),
+            command("growth", full),
         )
 
 

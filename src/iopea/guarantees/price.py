@@ -324,7 +324,7 @@ def _figure(full: bool, lines: list[_Line], values: Mapping[str, Values]) -> Fig
             "Regret beside its bounds",
             "Mean regret with its 95 % interval, between the bounds. Where there is no upper "
             "bound, its constants are not known, or the horizon is too short for the theorem.",
-            command(full),
+            command("bounds", full),
         )
 
 

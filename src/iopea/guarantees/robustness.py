@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from scipy import stats
 
+from iopea.guarantees.fits import seldom
 from iopea.guarantees.robustness_runs import (
     CORRELATION,
     LOOKS,
@@ -103,7 +104,7 @@ class Robustness(Study):
         return Finding(
             lead=_LEAD,
             grids=(demand_grid(results), range_grid(results), change_grid(results)),
-            figures=(figure(results, watch),),
+            figures=(figure(full, results, watch),),
             checks=_checks(results, watch, alarms, full),
         )
 
@@ -177,10 +178,7 @@ def _false_alarms(results: list[Result], largest: Array, alarms: int, level: flo
 
 
 def _at_most(claim: str, count: int, runs: int, share: float, level: float) -> Check:
-    # Under the promise more than this happen with a probability of at most the level.
-    most = int(stats.binom.isf(level, runs, share))
-    measured = f"{count} of {runs}; more than {most} would fail"
-    return Check(claim, measured, count <= most, level)
+    return seldom(claim, np.arange(runs) < count, share, level)
 
 
 def _anew(result: Result, level: float) -> Check:

@@ -12,9 +12,10 @@ from matplotlib.figure import Figure as Canvas
 from iopea.experiments.figures import drawing, finished
 from iopea.experiments.tables import Figure
 from iopea.guarantees.study import Grid, Values
+from iopea.guarantees.sweep import command
+from iopea.noticing import FALSE_ALARM
 from iopea.types import Array, show_policy
 
-_COMMAND = "iopea validate --full"
 _COLOURS = ("#aa3377", "#4477aa", "#228833", "#ccbb44")
 
 
@@ -183,7 +184,7 @@ def _above(cost: float, best: float) -> str:
     return "–" if math.isnan(cost) else f"{100 * (cost / best - 1):+.1f} %"
 
 
-def figure(results: list[Result], largest: Array) -> Figure:
+def figure(full: bool, results: list[Result], largest: Array) -> Figure:
     """When dependence and changes were noticed, and how large evidence gets by chance."""
     with drawing():
         canvas = Canvas(figsize=(7.4, 3.0), layout="constrained")
@@ -201,10 +202,14 @@ def figure(results: list[Result], largest: Array) -> Figure:
             "Left and middle: the share of the runs in which the learner has said so, over time. "
             f"Right: in {largest.size:,} runs under the assumptions, the share in which the mean "
             "of both kinds of evidence was ever as large as x, with the bound 1/x. The learner "
-            "speaks from a single evidence of 2,000 on."
+            f"speaks from a single evidence of {2 / FALSE_ALARM:,.0f} on."
         )
         return finished(
-            canvas, "robustness", "What is noticed when an assumption fails", caption, _COMMAND
+            canvas,
+            "robustness",
+            "What is noticed when an assumption fails",
+            caption,
+            command("robustness", full),
         )
 
 

@@ -251,9 +251,10 @@ def _lead(full: bool, counts: Sequence[_Count]) -> tuple[str, ...]:
     how = (
         f"A check passes only if the exact {percent(CONFIDENCE)} upper bound on the probability of "
         "a loss (Clopper and Pearson) is at most δ in every case: it proves the promise, where a "
-        "test would only not disprove it. So it may fail for a rule that loses almost as often as "
-        "it may, and what is called its false-alarm rate is that of a rule that loses exactly with "
-        "probability δ everywhere."
+        "test would only not disprove it. Where the promise is broken in a case, it passes with a "
+        "probability of at most 1 %. It may fail for a rule that loses almost as often as it may: "
+        "what is called its false-alarm rate is that of a rule that loses exactly with probability "
+        "δ everywhere."
         if full
         else "A check fails if the losses of any case are so many that they would hardly ever "
         f"happen with probability δ: all checks together fail once in {1 / QUICK_ALARM:,.0f} runs "
@@ -265,7 +266,9 @@ def _lead(full: bool, counts: Sequence[_Count]) -> tuple[str, ...]:
         f"Measured on {number} systems by {counts[0].runs:,} independent runs or more each for "
         "every δ, "
         "beginning with seed "
-        f"{FIRST_SEED:,}. Which policy is best is computed exactly where that can be done, and "
+        f"{FIRST_SEED:,}. Each run is told its horizon, so that all of δ is spent within it; most "
+        "are short, since the first tests are the ones that few batches decide. "
+        "Which policy is best is computed exactly where that can be done, and "
         "otherwise found by a long evaluation of all policies on common noise.",
         how,
     )
@@ -285,11 +288,9 @@ def _check(rule: str, delta: float, counts: Sequence[_Count], alarm: float | Non
     measured = f"most in {worst.case.name}: {worst.share}"
     if alarm is None:
         broken = [count for count in counts if count.upper > delta]
-        keeps = math.prod(
-            float(binom.cdf(most_proved(count.runs, delta), count.runs, delta)) for count in counts
-        )
+        fails = (binom.sf(most_proved(count.runs, delta), count.runs, delta) for count in counts)
         measured += f", at most {percent(worst.upper)}"
-        false_alarm = 1 - keeps
+        false_alarm = min(1.0, math.fsum(fails))
     else:
         broken = [count for count in counts if count.lost > most_lost(count.runs, delta, alarm)]
         measured += f", no alarm up to {most_lost(worst.runs, delta, alarm)}"

@@ -16,9 +16,13 @@ MARKERS = ("o", "s", "^", "D")
 _DARK = "#222222"
 
 
-def command(full: bool) -> str:
-    """What makes the studies again."""
-    return f"iopea validate --{'full' if full else 'quick'}"
+def command(study: str, full: bool) -> str:
+    """What makes a study again.
+
+    >>> command("width", True)
+    'iopea validate width --full'
+    """
+    return f"iopea validate {study} --{'full' if full else 'quick'}"
 
 
 def mean_text(sample: Array) -> str:

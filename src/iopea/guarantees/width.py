@@ -205,7 +205,7 @@ def _lead(size: _Size) -> tuple[str, ...]:
     )
 
 
-def _right(width: float) -> float:
+def _wrong(width: float | Array) -> float | Array:
     """The part of the blocks that are wrong: one is right."""
     return 1 - 1 / width
 
@@ -217,7 +217,7 @@ def _worst_curves(sweep: _Sweep, values: Mapping[str, Values]) -> Array:
 
 def _scaled_curves(sweep: _Sweep, values: Mapping[str, Values]) -> Array:
     """Worst regrets over the part of the blocks that are wrong."""
-    return np.asarray(_worst_curves(sweep, values) / (1 - 1 / sweep.points))
+    return np.asarray(_worst_curves(sweep, values) / _wrong(sweep.points))
 
 
 def _width_grid(size: _Size, values: Mapping[str, Values]) -> Grid:
@@ -233,7 +233,7 @@ def _width_grid(size: _Size, values: Mapping[str, Values]) -> Grid:
                 mean_text(sample),
                 f"{size.blocks[place]:g}",
                 f"{instance.lower_bound(size.horizon):.4g}",
-                f"{sample.mean() / math.sqrt(width) / _right(width):.4g}",
+                f"{sample.mean() / math.sqrt(width) / _wrong(width):.4g}",
             )
         )
     within = fit is not None and abs(fit.exponent - 0.5) <= 2 * fit.error
@@ -303,8 +303,8 @@ def _checks(full: bool, size: _Size, values: Mapping[str, Values]) -> list[Check
         at_most_worst(
             f"From w = {first} to {last} worst regret/(1 - 1/w) grows at most {allowed:.3g}-fold, "
             "by √(w log(4w/δ))",
-            regrets[last] / _right(last),
-            regrets[first] / _right(first),
+            regrets[last] / _wrong(last),
+            regrets[first] / _wrong(first),
             allowed,
             alarm,
         ),
@@ -338,7 +338,7 @@ def _figure(full: bool, size: _Size, values: Mapping[str, Values]) -> Figure:
         canvas = Canvas(figsize=(7.4, 3.6), layout="constrained")
         left, right = canvas.subplots(1, 2)
         curves = _scaled_curves(sweep, values)
-        scaled = np.array(lower) / (1 - 1 / sweep.points)
+        scaled = np.array(lower) / _wrong(sweep.points)
         draw_sweep(left, sweep.points, curves, "paired", "width w", lower=scaled)
         left.set_ylabel("regret / (1 − 1/w)")
         left.set_title(f"{size.policies} policies in w blocks", loc="left", fontsize=9)
@@ -352,5 +352,5 @@ def _figure(full: bool, size: _Size, values: Mapping[str, Values]) -> Figure:
             "Regret against the width of the order and the number of policies",
             "Mean regret at the worst advantage with its 95 % interval, and the fitted powers with "
             "the standard errors of their exponents.",
-            command(full),
+            command("width", full),
         )

@@ -26,7 +26,7 @@ _FAR, CERTAIN = 6.0, 4.0
 
 @dataclass(frozen=True)
 class Yardstick:
-    """The best policy of a net, and how much dearer the second best is, with its error."""
+    """The best policy of a net, and how much dearer its closest rival is, with the error."""
 
     best: Policy
     cost: float
@@ -67,13 +67,17 @@ def newsvendor_costs(problem: Newsvendor, law: Demand, quantities: Array) -> Arr
 
 
 def _chosen(net: Array, costs: Array, errors: Array) -> Yardstick:
-    """The best policy by costs, and the error of the second best's difference to it."""
-    best, second = np.argsort(costs, kind="stable")[:2]
+    """The best policy by costs, and the rival that is told from it the least surely."""
+    best = int(costs.argmin())
+    gaps = costs - costs[best]
+    sure = gaps / np.maximum(errors, _ROUNDING * max(abs(float(costs[best])), _ROUNDING))
+    sure[best] = np.inf
+    rival = int(sure.argmin())
     return Yardstick(
         best=tuple(map(float, net[best])),
         cost=float(costs[best]),
-        gap=float(costs[second] - costs[best]),
-        error=float(errors[second]),
+        gap=float(gaps[rival]),
+        error=float(errors[rival]),
     )
 
 

@@ -62,7 +62,7 @@ class IOPEA(Learner):
         after each policy θ_R is played until the system is back in s_1.
     radius : float, optional. Radius of the net; overrides the horizon's.
     first_epoch : int, optional. Useful steps of the first epoch of rule ``paired``, 48 if not
-        given. However short, the guarantee holds.
+        given.
     precision : str. ``"float64"``, or ``"float32"`` for twice the speed and half the memory of
         the counterfactual evaluation, at about six digits.
     threads : int. Threads for the counterfactual evaluation; no effect on results.
