@@ -151,7 +151,7 @@ def test_a_document_is_made_whole(command, coin, tmp_path):
     status, _, err = command("coin", "--out", tmp_path / "out", "--document", tmp_path / "a.md")
     assert (status, err) == (
         2,
-        "Error: --document needs all studies, not survival alone: name none of them.",
+        "Error: --document needs all studies, not coin alone: name none of them.",
     )
     status, _, err = command("--out", tmp_path / "out", "--document", tmp_path / "a.txt")
     assert status == 2

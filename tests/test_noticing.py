@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from iopea import IOPEA, DualSourcing, LostSales, Newsvendor, run
-from iopea.demand import Exponential, Poisson
+from iopea.demand import Constant, Exponential, Poisson
 from iopea.noticing import (
     AT_EDGE,
     CHANGED,
@@ -245,3 +245,11 @@ def test_the_watch_is_saved_with_the_learner():
     assert saved["size"] is not None
     for name, value in saved.items():
         np.testing.assert_array_equal(value, loaded[name])
+
+
+def test_the_edge_is_named_where_the_highest_level_is_no_whole_number_of_steps():
+    stand = Newsvendor(overage_cost=1, underage_cost=9, levels={"low": 0, "high": 7, "step": 2})
+    learner = IOPEA(stand)
+    run(learner, stand.simulator(Constant(value=30.0), seed=1), 400)
+    assert learner.recommend() == (6.0,)
+    assert any("6 is the highest" in text for text in learner.warnings)
