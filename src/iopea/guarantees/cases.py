@@ -6,6 +6,7 @@ is certain. Of every kind of problem there is at least one case.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -64,8 +65,6 @@ class Case:
     settings : str. The learner's settings as text.
     horizon : int. Steps of a run.
     rule : str. How policies are eliminated.
-    more : tuple of (float, int). For some δ, how many times as many runs: where the promise is
-        nearly used up, it takes more of them to prove that it is kept.
     """
 
     name: str
@@ -74,7 +73,11 @@ class Case:
     settings: str
     horizon: int
     rule: str = "paired"
-    more: tuple[tuple[float, int], ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """What kind of problem it is."""
+        return str(json.loads(self.systems[0])["problem"]["kind"])
 
 
 def _case(
@@ -84,12 +87,11 @@ def _case(
     truth: Truth,
     horizon: int | None = None,
     rule: str = "paired",
-    more: tuple[tuple[float, int], ...] = (),
     **settings: Any,
 ) -> Case:
     steps = horizon or _STEPS.get(problem.kind, _USUAL_STEPS)
     systems = (system_text(problem, truth),)
-    return Case(name, section, systems, as_text(settings), steps, rule, more)
+    return Case(name, section, systems, as_text(settings), steps, rule)
 
 
 def _shop(lead_time: int, penalty: float, high: float, step: float) -> LostSales:
@@ -222,8 +224,7 @@ def _ties() -> Iterator[Case]:
     yield _case(section, "tie-finite-full-feedback", _shared_machine(), _machine(0.7392))
     full = HardInstance(policies=8)
     # All arms are nearly tied and comparisons independent: the bounds on chance are sharp.
-    arm, more = HiddenArm(arm=3, advantage=0.0005), ((0.01, 7), (0.05, 3))
-    yield _case(section, "tie-hard-instance", full, arm, more=more)
+    yield _case(section, "tie-hard-instance", full, HiddenArm(arm=3, advantage=0.0005))
 
 
 def _ways() -> Iterator[Case]:
@@ -239,9 +240,7 @@ def _ways() -> Iterator[Case]:
         ("dual-sourcing", dual, _USUAL),
     )
     for name, problem, truth in short:
-        # With hardly any demand, the guard against what is unseen uses up most of δ.
-        more = ((0.2, 4),) if truth is _SLOW else ()
-        yield _case(section, f"first-epoch-8-{name}", problem, truth, first_epoch=8, more=more)
+        yield _case(section, f"first-epoch-8-{name}", problem, truth, first_epoch=8)
     for name, problem, truth in emptied:
         yield _case(section, f"return-{name}", problem, truth, restart="return")
 
