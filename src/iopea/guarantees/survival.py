@@ -33,8 +33,9 @@ _QUICK_DELTA = 0.05
 CONFIDENCE = 0.99
 #: The first seed: those of the paper's runs lie below.
 FIRST_SEED = 10_000
-#: Runs of a case at each δ, in full and quick, and of the published rule; runs of a part.
-RUNS, QUICK_RUNS, PUBLISHED_RUNS, PART_RUNS = 1000, 120, 300, 250
+#: Runs at each δ of a kind of problem with one rule, and of a case, at the least; of a case in the
+#: quick study and of the published rule; of a part.
+RUNS, CASE_RUNS, QUICK_RUNS, PUBLISHED_RUNS, PART_RUNS = 2000, 500, 120, 300, 250
 #: Probability that a full check fails on account of a single case although the promise holds.
 CASE_ALARM = 1e-3
 #: Probability that any check of the quick study fails although the promise holds.
@@ -210,10 +211,16 @@ def _pairs(full: bool) -> Iterator[tuple[Case, float]]:
             yield case, _QUICK_DELTA
 
 
+def _runs(case: Case) -> int:
+    """Runs of a case at each δ: all cases of its kind with its rule have at least 2,000."""
+    alike = [each for each in cases().values() if (each.kind, each.rule) == (case.kind, case.rule)]
+    return max(CASE_RUNS, -(-RUNS // (PART_RUNS * len(alike))) * PART_RUNS)
+
+
 def _parts(case: Case, delta: float, full: bool) -> list[Runs]:
-    runs = PUBLISHED_RUNS if case.rule == "published" else RUNS if full else QUICK_RUNS
-    if full and case.rule == "theorem":  # of each kind of problem there is one case
-        runs *= 2
+    runs = QUICK_RUNS
+    if full:
+        runs = PUBLISHED_RUNS if case.rule == "published" else _runs(case)
     each = runs // len(case.systems)
     return [
         Runs(
@@ -266,8 +273,8 @@ def _lead(full: bool, counts: Sequence[_Count]) -> tuple[str, ...]:
     return (
         "Promise: with probability at least 1 - δ, the best policy of the net is never eliminated, "
         "over the whole run. "
-        f"Measured on {number} systems by {counts[0].runs:,} independent runs or more each for "
-        "every δ, "
+        f"Measured on {number} systems by {min(count.runs for count in counts):,} independent runs "
+        "or more each for every δ, "
         "beginning with seed "
         f"{FIRST_SEED:,}. Each run is told its horizon, so that all of δ is spent within it; most "
         "are short, since the first tests are the ones that few batches decide. "
