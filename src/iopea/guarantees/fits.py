@@ -114,7 +114,7 @@ def at_most(
         claim=claim,
         measured=(
             f"{names[0]} {sample.mean():.4g}, {names[1]} {factor * other.mean():.4g}, "
-            f"{sample.size} seeds"
+            f"{sample.size} seeds, p = {p_value:.2g}"
         ),
         passed=p_value >= alarm,
         false_alarm=alarm,
@@ -130,8 +130,8 @@ def at_most_worst(claim: str, sample: Array, other: Array, factor: float, alarm:
     least = min(max(above_zero(column - factor * each) for each in other.T) for column in sample.T)
     worst = sample[:, sample.mean(axis=0).argmax()]
     gaps = sample.shape[1]
-    check = at_most(claim, worst, reference, factor, alarm)
-    return Check(claim, check.measured, least >= alarm, gaps * alarm)
+    about = at_most(claim, worst, reference, factor, alarm).measured.rpartition(",")[0]
+    return Check(claim, f"{about}, p = {least:.2g}", least >= alarm, gaps * alarm)
 
 
 def seldom(claim: str, failed: Mask, share: float, alarm: float) -> Check:
