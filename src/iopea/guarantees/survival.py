@@ -191,6 +191,11 @@ class Survival(Study):
             (count.case.name, count.delta, count.lost / count.runs, count.upper)
             for count in promised
         ]
+        if full:
+            points += [
+                (f"all of {kind}, {rule}", delta, lost / runs, upper_bound(lost, runs))
+                for (rule, kind, delta), (lost, runs) in _pooled(promised).items()
+            ]
         command = f"iopea validate survival --{'full' if full else 'quick'}"
         return Finding(
             lead=_lead(full, promised),
@@ -198,6 +203,16 @@ class Survival(Study):
             figures=(losses_figure(points, command),),
             checks=(*_checks(promised, full), _certainty(promised)),
         )
+
+
+def _pooled(counts: Sequence[_Count]) -> dict[tuple[str, str, float], tuple[int, int]]:
+    """Losses and runs by rule, kind of problem and δ."""
+    found: dict[tuple[str, str, float], tuple[int, int]] = {}
+    for count in counts:
+        key = (count.case.rule, count.case.kind, count.delta)
+        lost, runs = found.get(key, (0, 0))
+        found[key] = (lost + count.lost, runs + count.runs)
+    return found
 
 
 def _pairs(full: bool) -> Iterator[tuple[Case, float]]:
