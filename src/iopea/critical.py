@@ -143,7 +143,7 @@ def with_freedom(critical: float, most: float, freedom: Array) -> Array:
     """A critical value for each of these degrees of freedom, as rarely exceeded as with ``most``.
 
     >>> with_freedom(3.0, 100.0, np.array([100.0, 8.0])).round(2)
-    array([3.  , 4.25])
+    array([3.  , 4.11])
     """
     chance = single_chance(most, critical)
     if not (math.isfinite(critical) and chance > _LEAST):
