@@ -220,7 +220,7 @@ def scaled(values: Mapping[str, Values], factors: Mapping[str, float]) -> dict[s
 
 def test_width_finds_regret_that_grows_like_the_width() -> None:
     values = scaled(stored(Width), {"16-of-width-16": 10.0})
-    assert any("√(w log" in claim for claim in failed(Width().finding(False, values)))
+    assert any("√w log" in claim for claim in failed(Width().finding(False, values)))
 
 
 def test_width_finds_an_order_that_does_not_help() -> None:
