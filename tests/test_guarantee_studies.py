@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from iopea.confidence import Elimination, Paired
+from iopea.experiments.curves import upper_bound
 from iopea.guarantees.alpha import Alpha
 from iopea.guarantees.fits import (
     above_zero,
@@ -23,7 +24,7 @@ from iopea.guarantees.fits import (
     seldom,
 )
 from iopea.guarantees.growth import Growth, looks
-from iopea.guarantees.measured import ArmsPlayed, cases, regret_of_arms, upper_bound
+from iopea.guarantees.measured import ArmsPlayed, cases, regret_of_arms
 from iopea.guarantees.price import Bounds
 from iopea.guarantees.study import Finding, Part, Study, Values
 from iopea.guarantees.width import SIZES, Width, compared

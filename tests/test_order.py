@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 import iopea.order
 from iopea.errors import InputError
 from iopea.order import InformationOrder
+from iopea.order_checks import ROWS_AT_ONCE
 
 few = st.sampled_from([0.0, -0.0, 1.0, 2.0, 3.0])
 worth = st.sampled_from([0.0, 1.0, 2.0, np.inf, -np.inf, np.nan])
@@ -241,7 +242,7 @@ def test_a_relation_that_is_no_order_is_refused_with_a_true_triple(matrix, data)
 
 
 def test_a_triple_beyond_the_first_rows_is_found():
-    n = iopea.order.ROWS_AT_ONCE + 20
+    n = ROWS_AT_ONCE + 20
     matrix = np.eye(n, dtype=bool)
     matrix[n - 3, n - 2] = matrix[n - 2, n - 1] = True
     with pytest.raises(InputError, match=f"{n - 3} informs {n - 2} and {n - 2} informs {n - 1}, "):

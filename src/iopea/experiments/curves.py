@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from scipy import stats
 
-from iopea.bounds import regret_bound
+from iopea.bounds import Bound, regret_bound
 from iopea.errors import InputError
 from iopea.experiments.costs import Choice
 from iopea.experiments.scenarios import METHODS, Method, Profile, Scenario, scenarios
@@ -188,31 +189,36 @@ def _panel(
     return RegretPanel(f"{setting}, {profile}", found, _upper(system, choice.size.curve))
 
 
+@cache
+def upper_bound(system: str, horizon: int) -> Bound | None:
+    """The theorem's bound; None for short horizons, and where its constants are not known."""
+    problem, truth = problem_from(json.loads(system))
+    constants, net = problem.constants, problem.policy_class
+    finite = constants.lipschitz == 0
+    try:
+        return regret_bound(
+            horizon,
+            span=constants.span,
+            bound=constants.bound,
+            dimension=constants.dimension,
+            lipschitz=constants.lipschitz,
+            restart_time=problem.simulator(truth).restart_time(),
+            # Continuous classes have orders of width 1.
+            width=problem.order(net.net(1.0)).width() if finite else 1,
+            alpha=constants.alpha,
+            data_needed=constants.data_needed(_DELTA),
+            delta=_DELTA,
+            cost_range=constants.cost_range,
+            policies=net.count(1.0) if finite else None,
+        )
+    except InputError:
+        return None
+
+
 def _upper(system: str, last: int) -> Array:
     """The theorem's bound at the steps for which it says something."""
-    problem, truth = problem_from(json.loads(system))
-    constants = problem.constants
-    net = problem.policy_class
-    points = []
-    for horizon in looks(last):
-        try:
-            bound = regret_bound(
-                horizon,
-                span=constants.span,
-                bound=constants.bound,
-                dimension=constants.dimension,
-                lipschitz=constants.lipschitz,
-                restart_time=problem.simulator(truth).restart_time(),
-                width=1,
-                alpha=constants.alpha,
-                data_needed=constants.data_needed(_DELTA),
-                delta=_DELTA,
-                cost_range=constants.cost_range,
-                policies=net.count(1.0) if constants.lipschitz == 0 else None,
-            )
-        except InputError:  # too few steps for the theorem
-            continue
-        points.append((horizon, bound.total))
+    bounds = [(horizon, upper_bound(system, horizon)) for horizon in looks(last)]
+    points = [(horizon, bound.total) for horizon, bound in bounds if bound is not None]
     return np.array(points, dtype=np.float64).reshape(-1, 2).T
 
 

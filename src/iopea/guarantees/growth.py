@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from iopea.experiments.curves import upper_bound
 from iopea.guarantees.fits import at_most, at_most_worst, level
 from iopea.guarantees.gaps import ArmsPart
 from iopea.guarantees.growth_tables import Curves, exponent_grid, growth_figure, shape_grid
-from iopea.guarantees.measured import cases, regret_on_same_chance, upper_bound
+from iopea.guarantees.measured import cases, regret_on_same_chance
 from iopea.guarantees.study import Check, Finding, Part, Study, Values
 from iopea.types import Array
 

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from iopea.bounds import Bound, regret_bound
 from iopea.demand import Exponential
-from iopea.errors import InputError
 from iopea.experiments.scenarios import scenarios
 from iopea.experiments.tasks import system_text
 from iopea.files import problem_from
@@ -153,29 +151,3 @@ def largest_loss(system: str) -> float:
     net = policies.net(1.0) if finite else policies.thinned(_COARSE, policies.extent / _COARSE)
     costs = evaluate(problem.simulator(truth), net, _COARSE_STEPS).cost
     return float(costs.max() - costs.min())
-
-
-@cache
-def upper_bound(system: str, horizon: int) -> Bound | None:
-    """The theorem's bound; None for short horizons, and where its constants are not known."""
-    problem, truth = problem_from(json.loads(system))
-    constants, net = problem.constants, problem.policy_class
-    finite = constants.lipschitz == 0
-    try:
-        return regret_bound(
-            horizon,
-            span=constants.span,
-            bound=constants.bound,
-            dimension=constants.dimension,
-            lipschitz=constants.lipschitz,
-            restart_time=problem.simulator(truth).restart_time(),
-            # Continuous classes have orders of width 1.
-            width=problem.order(net.net(1.0)).width() if finite else 1,
-            alpha=constants.alpha,
-            data_needed=constants.data_needed(DELTA),
-            delta=DELTA,
-            cost_range=constants.cost_range,
-            policies=net.count(1.0) if finite else None,
-        )
-    except InputError:
-        return None

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from iopea.bounds import Bound
+from iopea.experiments.curves import upper_bound
 from iopea.experiments.figures import drawing, finished
 from iopea.experiments.tables import Figure
 from iopea.experiments.tasks import system_text
@@ -21,7 +22,6 @@ from iopea.guarantees.measured import (
     cases,
     largest_loss,
     regret_on_same_chance,
-    upper_bound,
 )
 from iopea.guarantees.study import Check, Finding, Grid, Part, Study, Values
 from iopea.guarantees.sweep import command, draw_mean, log_axes, mean_text
