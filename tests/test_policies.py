@@ -42,14 +42,36 @@ def test_every_point_of_a_box_is_within_the_radius_of_its_net(axes, radius, data
     assert (np.abs(points[:, None] - net).max(axis=2).min(axis=1) <= radius).all()
 
 
-@given(ends, st.integers(1, 500), st.floats(1e-3, 10), st.floats(0, 0.9))
+@given(ends, st.integers(1, 500), st.floats(1e-3, 10), st.floats(-1e-10, 1e-10))
 @settings(max_examples=200, deadline=None)
-def test_steps_are_whole_multiples_up_to_high(low, whole, step, beyond):
-    for high in (low + whole * step, low + (whole + beyond) * step):
+def test_steps_are_whole_multiples_up_to_high(low, whole, step, rounding):
+    for high in (low + whole * step, low + (whole + rounding) * step):
         net = Box(low, high, step=step).net(0.123)[:, 0]
         assert len(net) == whole + 1
         assert np.allclose(net, low + step * np.arange(whole + 1), rtol=0, atol=1e-9)
         assert net[-1] <= high
+
+
+@given(ends, st.integers(1, 500), st.floats(1e-3, 10), st.floats(1e-6, 1 - 1e-6))
+@settings(max_examples=200, deadline=None)
+def test_steps_that_miss_the_end_are_refused_with_ends_that_do(low, whole, step, beyond):
+    with pytest.raises(InputError, match=r"in steps of .* end at") as refusal:
+        Box(low, low + (whole + beyond) * step, step=step)
+    for name, number in (("end at (.*):", 0), ("give high = (.*) or", 0), (r"or (.*)\.$", 1)):
+        end = float(re.search(name, str(refusal.value))[1])
+        assert Box(low, end, step=step).count(1.0) == whole + number + 1
+
+
+@given(ends, st.floats(1e-3, 10), st.floats(1e-6, 1 - 1e-6))
+@settings(max_examples=200, deadline=None)
+def test_steps_longer_than_the_range_are_refused_with_ones_that_do(low, step, part):
+    high = low + part * step
+    with pytest.raises(InputError, match="are less than a step of") as refusal:
+        Box(low, high, step=step)
+    end = float(re.search("give high = (.*), or", str(refusal.value))[1])
+    assert Box(low, end, step=step).count(1.0) == 2
+    shorter = float(re.search(r"at most (.*)\.$", str(refusal.value))[1])
+    assert Box(low, high, step=shorter).count(1.0) == 2
 
 
 @pytest.mark.parametrize("upper", [300, 299.9995])
@@ -71,8 +93,7 @@ def test_fine_nets_do_not_gather_rounding(upper):
         (Box(2, 2), 0.1, [2]),
         (Box(2, 2, step=1), 0.1, [2]),
         (Box(0, 0.3, step=0.1), 5, [0, 0.1, 0.2, 0.3]),
-        (Box(0, 0.35, step=0.1), 5, [0, 0.1, 0.2, 0.3]),
-        (Box(1, 2, step=3), 5, [1]),
+        (Box(1, 4, step=3), 5, [1, 4]),
         (Box(1e6, 1e6 + 0.3, step=0.1), 5, 1e6 + np.arange(4) / 10),
         (Box(1e6, 1e6 + 1e-3), 2.5e-4, 1e6 + np.arange(5) * 2.5e-4),
     ],
@@ -146,6 +167,9 @@ def test_nets_that_no_radius_makes_small():
         ((0, 1, 0), r"step must be above 0, not 0\.0"),
         ((0, [1, 1], [1, -2]), r"step must be above 0, not -2\.0"),
         ((0, 1, math.nan), "step must be a finite number .* not nan"),
+        ((0, 0.35, 0.1), r"from 0 to 0\.35 in steps of 0\.1 end at 0\.3: give high = 0\.3 or 0\.4"),
+        ((0, [1, 7], [1, 2]), "from 0 to 7 in steps of 2 end at 6: give high = 6 or 8"),
+        ((1, 2, 3), "from 1 to 2 are less than a step of 3 apart: give high = 4, or .* most 1"),
         ((-1e308, 1e308), "too long to measure"),
     ],
 )
@@ -211,8 +235,14 @@ def test_a_class_of_ones_own_is_counted_by_its_net():
 
 
 def test_default_radius():
-    assert default_radius(1) == 1
-    assert default_radius(np.int64(400)) == 400**-0.5
+    assert default_radius(7.0) == default_radius(7.0, 1) == 7 / 2000
+    assert default_radius(7.0, np.int64(4_000_000)) == 7 / 2000
+    assert default_radius(7.0, 16_000_000) == 7 / 4000
+    # Of a single policy any radius makes the same net.
+    assert default_radius(0.0) == default_radius(0.0, 10**8) == 1.0
     for horizon in (0, -3, 0.5, math.nan, math.inf):
-        with pytest.raises(InputError, match=f"at least 1, not {horizon!r}"):
-            default_radius(horizon)
+        with pytest.raises(InputError, match=f"horizon .* at least 1, not {horizon!r}"):
+            default_radius(7.0, horizon)
+    for extent in (-1.0, math.nan, math.inf):
+        with pytest.raises(InputError, match=f"extent .* at least 0, not {extent!r}"):
+            default_radius(extent)

@@ -41,7 +41,8 @@ def as_dict(law):
 
 
 few_values = st.integers(0, 5).map(float)
-any_values = st.floats(0.0, 10.0)
+#: Not so near to each other that they would be the same but for rounding.
+any_values = st.floats(0.0, 10.0).map(lambda value: round(value, 6))
 
 
 @given(
@@ -69,6 +70,21 @@ def test_an_example_by_hand():
         np.array([1.0, 2.0, 2.0, 3.0, 4.0]), np.array([False, False, True, True, True])
     )
     assert as_dict(law) == pytest.approx({1.0: 0.2, 2.0: 0.8 / 3, math.inf: 1.6 / 3})
+
+
+@given(
+    st.lists(st.tuples(few_values, st.booleans()), min_size=1, max_size=30),
+    st.sampled_from([1.0, 1e-9, 1e9]),
+    st.integers(0, 2**32 - 1),
+)
+@settings(deadline=None, max_examples=100)
+def test_a_stock_that_was_rounded_gives_the_same_law(records, unit, seed):
+    sales, sold_out = np.array([x for x, _ in records]), np.array([out for _, out in records])
+    noise = 1 + 4e-16 * np.random.default_rng(seed).integers(-3, 4, sales.size)
+    exact = ProductLimit(unit * sales, sold_out)
+    rounded = ProductLimit(np.where(sold_out, unit * sales * noise, unit * sales), sold_out)
+    np.testing.assert_array_equal(rounded.values, exact.values)
+    np.testing.assert_array_equal(rounded.probabilities, exact.probabilities)
 
 
 @given(st.lists(st.one_of(few_values, any_values), min_size=1, max_size=40))

@@ -6,6 +6,10 @@ costs scaled to [0, 1]:
 
     Regret(T) <= Σ_k 7 w N_k β_k + K w D_Θ + T L_Θ r.
 
+The proof takes a net of radius r = T^(-1/2). Here r is the radius of the net that IOPEA takes, a
+share of the range of the policies (:func:`iopea.policies.default_radius`): so the bound is the same
+in all units, and that of the runs.
+
 The proof counts whole epochs; what is left of the horizon after the last of them
 is charged here at the rate of the epoch it belongs to, 7 β_{K+1} a step.
 """
@@ -77,6 +81,7 @@ def regret_bound(
     delta: float = 0.05,
     cost_range: float = 1.0,
     policies: int | None = None,
+    extent: float | None = None,
 ) -> Bound:
     """The upper bound of the regret theorem, which holds with probability 1 - 3δ.
 
@@ -90,7 +95,9 @@ def regret_bound(
     restart_time : float. Expected steps back to the initial state [D_Θ].
     width, alpha, data_needed, delta : the order's width w, α, T_h(δ) and δ.
     cost_range : float. Width of the range of the cost of one step.
-    policies : int, optional. Size of a finite class; (U √T + 1)^d otherwise.
+    policies : int, optional. Size of a finite class; that of the net, (extent/r + 1)^d, otherwise.
+    extent : float, optional. The longest range of a parameter, U if not given. The radius r of the
+        net is this over max{2000, √T}.
 
     Examples
     --------
@@ -99,14 +106,17 @@ def regret_bound(
     >>> sorted(bound.terms)
     ['bias', 'confidence', 'discretisation', 'restart', 'unfinished epoch']
     >>> bound.terms["discretisation"]
-    1000.0
+    500.0
     """
     check_count("horizon", horizon)
     check_count("width", width)
     check_count("dimension", dimension)
     check_count("data_needed", data_needed)
     check_share("delta", delta)
-    for name, value in (("bound", bound), ("alpha", alpha), ("cost_range", cost_range)):
+    extent = bound if extent is None else extent
+    for name, value in (
+        ("bound", bound), ("extent", extent), ("alpha", alpha), ("cost_range", cost_range)
+    ):  # fmt: skip
         check_positive(name, value)
     for name, value in (("span", span), ("lipschitz", lipschitz), ("restart_time", restart_time)):
         check_nonnegative(name, value)
@@ -116,11 +126,11 @@ def regret_bound(
             f"The theorem needs a horizon of at least 4 w T_h/α = "
             f"{4 * width * data_needed / alpha:.6g}, not {horizon}."
         )
-    log_policies = (
-        math.log(policies)
-        if policies is not None
-        else dimension * math.log(bound * math.sqrt(horizon) + 1)
-    )
+    if policies is None:
+        radius = default_radius(extent, horizon)
+        log_policies = dimension * math.log(extent / radius + 1)
+    else:
+        radius, log_policies = 0.0, math.log(policies)
     setting = Setting(
         policies=1,
         width=width,
@@ -141,7 +151,6 @@ def regret_bound(
     used = sum(width * theorem_epoch_length(setting, horizon, k) for k in range(1, epochs + 1))
     half_width = theorem_half_width(setting, horizon, epochs + 1, log_policies)
     unfinished = _PER_EPOCH * max(horizon - used, 0) * half_width
-    radius = default_radius(horizon) if policies is None else 0.0
     return Bound(
         terms={
             "confidence": cost_range * confidence,

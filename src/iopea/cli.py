@@ -93,7 +93,8 @@ def learn(
     radius: Annotated[
         float | None,
         typer.Option(
-            parser=number, help="Distance of neighbouring policies; of iopea T^(-1/2) if absent."
+            parser=number,
+            help="Distance of neighbouring policies; of iopea the range/max(2000, √T) if absent.",
         ),
     ] = None,
     settings: Annotated[

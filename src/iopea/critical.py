@@ -37,6 +37,11 @@ _QUANTILES = 64
 #: Chances above this are not looked at more closely.
 _COMMON = 0.3
 
+#: Batches are joined as long as so many are left.
+FEWEST_JOINED = 8
+#: Standard errors by which a variance must rise for batches to count as dependent.
+NOTICED = 2.5
+
 #: Points and weights of an integral over what a normal variable exceeds a value by.
 _BEYOND, _WEIGHTS = np.polynomial.laguerre.laggauss(16)
 
@@ -97,10 +102,27 @@ def largest_share(estimates: Estimates) -> float:
 
     The squared deviations of batches that share a mean are too small by 1 minus this.
     """
-    sizes = estimates.sizes if estimates.sizes.ndim == 2 else estimates.sizes[:, None]
+    return _share(_two_dimensional(estimates.sizes))
+
+
+def _share(sizes: Array) -> float:
     steps = sizes.sum(axis=0)
     known = steps > 0
     return float(((sizes**2).sum(axis=0)[known] / steps[known] ** 2).max(initial=0.0))
+
+
+def _two_dimensional(sizes: Array) -> Array:
+    return sizes if sizes.ndim == 2 else sizes[:, None]
+
+
+def joined_shares(estimates: Estimates) -> Array:
+    """The largest share when 1, 2, 4, ... neighbouring batches are joined to one."""
+    sizes = _two_dimensional(estimates.sizes)
+    shares = [_share(sizes)]
+    while len(sizes) >= 2 * FEWEST_JOINED:
+        sizes = np.add.reduceat(sizes, np.arange(0, len(sizes), 2))
+        shares.append(_share(sizes))
+    return np.array(shares)
 
 
 @dataclass(frozen=True)
@@ -109,34 +131,61 @@ class Spread:
 
     Attributes
     ----------
-    error : array (n,). Standard errors.
-    lean : array (n,). Minus the third moment of what the batches contribute over the cube of the
-        standard error, as far as it is above what chance alone gives it: its own standard error.
+    error : array (n,). Standard errors, by batches so long that joining them further does not
+        raise their variance by more than noise would.
+    lean : array (n,). Minus the third moment of what these batches contribute over the cube of
+        the standard error, as far as it is above what chance alone gives it: its own standard
+        error.
     freedom : array (n,). Degrees of freedom of the standard error (Satterthwaite): those of all
         batches, fewer where a few of them contribute nearly all.
+    memory : array (n,). Batches over which what happened in one is remembered, by estimate; 0
+        where batches seem independent.
     """
 
     error: Array
     lean: Array
     freedom: Array
+    memory: Array
 
 
 def studentise(estimates: Estimates, reference: int) -> Spread:
     """The spread of the differences to a policy, by batches."""
     differences = Differences(estimates, reference)
-    second, third, fourth = differences.moments()
-    norm = np.sqrt(second)
-    moved = _moved(norm, differences.largest)
-    lean, freedom = np.zeros((2, norm.size))
-    np.divide(-third, norm**3, out=lean, where=moved)
+    shares = joined_shares(estimates)
+    moments = differences.moments(shares.size)
+    moved = _moved(np.sqrt(moments[0][0]), differences.largest)
+    variances = moments[0] / np.maximum(1 - shares, _ROUNDING)[:, None]
+    level = _independent(variances, shares)
+    chosen = np.arange(level.size)
+    variance = variances[level, chosen]
+    second, third, fourth = (moment[level, chosen] for moment in moments)
+    lean, freedom, memory = np.zeros((3, level.size))
+    np.divide(-third, second**1.5, out=lean, where=moved)
     np.divide(3 * second**2, fourth, out=freedom, where=moved)
-    share = largest_share(estimates)
+    np.divide(variance - variances[0], variances[0], out=memory, where=moved)
+    share = shares[level]
     lean -= math.sqrt(6) * share  # the standard error of a skewness, sqrt(6/n), over sqrt(n)
-    correction = math.sqrt(max(1 - share, _ROUNDING))
     most = 1 / share - 1
     return Spread(
-        norm / correction, np.maximum(lean, 0.0), np.clip(freedom - 1, min(2.0, most), most)
+        np.sqrt(variance),
+        np.maximum(lean, 0.0),
+        np.clip(freedom - 1, np.minimum(2.0, most), most),
+        memory,
     )
+
+
+def _independent(variances: Array, shares: Array) -> Indices:
+    """The least level of joining beyond which variances rise by no more than noise, an array (n,).
+
+    Where batches are independent, a variance by n of them has a relative error of sqrt(2/n), and
+    it is nearly that by half as many, but for what the latter adds to the error.
+    """
+    level = np.full(variances.shape[1], shares.size - 1, dtype=np.intp)
+    for k in reversed(range(shares.size - 1)):
+        noise = NOTICED * np.sqrt(2 * np.maximum(shares[k + 1 :] - shares[k], 0.0))
+        fits = (variances[k + 1 :] <= variances[k] * (1 + noise)[:, None]).all(axis=0)
+        level[fits] = k
+    return level
 
 
 def with_freedom(critical: float, most: float, freedom: Array) -> Array:
@@ -150,7 +199,7 @@ def with_freedom(critical: float, most: float, freedom: Array) -> Array:
         return np.full(freedom.size, critical)
     # As a function of 1/ν, quantiles are smooth; fewer than 2 degrees are not looked at.
     inverse = np.linspace(1 / most, max(0.5, 1 / most), _QUANTILES)
-    return np.asarray(np.interp(1 / freedom, inverse, -stdtrit(1 / inverse, chance)))
+    return np.asarray(np.interp(1 / np.maximum(freedom, _ROUNDING), inverse, -stdtrit(1 / inverse, chance)))
 
 
 def _moved(norm: Array, largest: float) -> Mask:
@@ -196,7 +245,7 @@ def shapes(
 ) -> list[Shape | None]:
     """The shape of each family of differences to a reference; None where there is none."""
     differences = Differences(estimates, reference)
-    norm = np.sqrt(differences.moments()[0])
+    norm = np.sqrt(differences.moments()[0][0])
     moved = _moved(norm, differences.largest)
     return [
         _shape(differences, norm, moved & family, policies) if family.any() else None

@@ -8,6 +8,7 @@ compared with a critical value that holds for all policies at once and over the 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import count
 
@@ -27,6 +28,10 @@ from iopea.critical import (
 from iopea.order import InformationOrder
 from iopea.rule import Elimination, Rule
 from iopea.types import Array, Estimates
+
+
+#: Memories of the system that data must span before a policy is dropped.
+MEMORIES = 20
 
 
 class Paired(Rule):
@@ -77,6 +82,8 @@ class Paired(Rule):
     #: Useful steps of the first epoch, and the factor by which every epoch multiplies the data.
     FIRST = 48
     GROWTH = 1.25
+    #: Epochs before the first test, each of which doubles the data.
+    TRIALS = 3
     #: The larger, the more evenly δ is spread over epochs without an end.
     SPREAD = 15
     #: Share of δ that is kept for what comes after the horizon.
@@ -85,18 +92,40 @@ class Paired(Rule):
     UNPLAYED = 0.05
 
     def epoch_length(self, epoch: int) -> int:
-        """48 steps or as many as asked for, then a quarter of what there was before."""
+        """As many steps as the first tests need, in parts; then a quarter of what there was."""
         return max(1, self._data(epoch) - (self._data(epoch - 1) if epoch > 1 else 0))
 
     def _data(self, epoch: int) -> int:
         """Useful steps up to the end of an epoch."""
-        return int((self.setting.first or self.FIRST) * self.GROWTH ** (epoch - 1))
+        if self.setting.first is not None:
+            return int(self.setting.first * self.GROWTH ** (epoch - 1))
+        tested = epoch - self._silent
+        growth = self.GROWTH ** (tested - 1) if tested > 0 else 2.0 ** (tested - 1)
+        return int(max(self.FIRST, self._needed) * growth)
+
+    @property
+    def _needed(self) -> int:
+        """Useful steps that span enough memories of the system."""
+        return math.ceil(MEMORIES * self.setting.memory)
+
+    @cached_property
+    def _silent(self) -> int:
+        """Epochs at the end of which nothing is tested.
+
+        Their data can't span enough memories. After each of them, what is played is chosen anew
+        among policies that inform each other.
+        """
+        if self.setting.first is None:
+            return self.TRIALS if self.setting.width == 1 else 0
+        return next(epoch for epoch in count() if self._data(epoch + 1) >= self._needed)
 
     @cached_property
     def _epochs(self) -> int:
-        """Epochs within the horizon; 0 if there is none."""
+        """Epochs within the horizon that end with a test; 0 if there is no horizon."""
         steps = (self.setting.horizon or 0) / self.setting.width
-        return next(epoch for epoch in count() if self._data(epoch) >= steps) if steps else 0
+        if not steps:
+            return 0
+        return max(next(k for k in count() if self._data(k) >= steps) - self._silent, 1)
 
     def level(self, epoch: int) -> float:
         """δ_k: the same for all epochs within a horizon, and mδ'/((k+m-1)(k+m)), m = 15, after.
@@ -104,9 +133,12 @@ class Paired(Rule):
         Without a horizon δ' = δ, which is what these sum to.
         """
         delta, epochs = self.setting.delta, self._epochs
-        if epoch <= epochs:
+        number = epoch - self._silent  # of this test
+        if number < 1:
+            return 0.0
+        if number <= epochs:
             return (1 - self.BEYOND) * delta / epochs
-        rest = epoch - epochs + self.SPREAD
+        rest = number - epochs + self.SPREAD
         return (self.BEYOND if epochs else 1.0) * delta * self.SPREAD / ((rest - 1) * rest)
 
     def eliminate(
@@ -118,11 +150,12 @@ class Paired(Rule):
         look: Look | None = None,
     ) -> Elimination:
         """Drop what is worse than the best estimate by more than chance allows."""
+        estimates = self._remembering(estimates)
         mean = estimates.mean
         known = np.isfinite(mean)
-        if len(estimates.sizes) < 2 or not known.any():
+        if len(estimates.sizes) < 2 or not known.any() or epoch <= self._silent:
             return Elimination(np.ones(mean.size, dtype=np.bool_), math.inf)
-        best = int(np.nanargmin(mean))
+        best = estimates.best
         freedom = 1 / largest_share(estimates) - 1
         played, unplayed = self._critical_values(estimates, policies, epoch, order, look, freedom)
         spread = studentise(estimates, best)
@@ -138,9 +171,24 @@ class Paired(Rule):
             unseen = effect * math.log(4 / (3 * self.setting.delta)) / telling
             chance = (critical + spread.lean * (2 * critical**2 + 1) / 6) * spread.error
             worse = mean - mean[best] > np.maximum(chance, unseen)
+            remembered = spread.memory * estimates.steps * largest_share(estimates)
+        worse &= estimates.steps >= MEMORIES * remembered
         worse[best] = False
         chances = single_chance(freedom, played), single_chance(freedom, unplayed)
         return Elimination(~(worse & known), played, Look(estimates.steps, chances))
+
+    def _remembering(self, estimates: Estimates) -> Estimates:
+        """Nothing is known of policies whose steps don't span enough memories of the system."""
+        if estimates.memory is None:
+            return estimates
+        memory = estimates.memory
+        if self.setting.declared:
+            memory = np.where(np.isinf(memory), 0.0, memory)
+        unknown = estimates.steps < MEMORIES * memory
+        if not unknown.any():
+            return estimates
+        sizes = estimates.sizes if estimates.sizes.ndim == 2 else estimates.sizes[:, None]
+        return replace(estimates, sums=estimates.sums * ~unknown, sizes=sizes * ~unknown)
 
     def _critical_values(
         self,
@@ -158,7 +206,7 @@ class Paired(Rule):
         every = np.ones(mean.size, dtype=np.bool_)
         split = order is not None and not order.symmetric
         played, unplayed = [], []
-        for i in {int(np.nanargmin(mean)), 0, mean.size - 1}:
+        for i in {estimates.best, 0, mean.size - 1}:
             above = order.above(i) if order is not None and split else ~every
             if self.setting.listed and np.isfinite(mean[i]):
                 one, other = shapes(estimates, i, (~above, above), policies)

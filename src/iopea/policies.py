@@ -21,17 +21,60 @@ MOST_POINTS = 50_000_000
 MOST_SPACINGS = 1e15  # beyond it, points next to each other are the same number
 SAME_POINT = 1e-9  # as a part of an axis, or of a step: nearer points are one point
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
+#: A net has at least so many spacings along the longest range, unless a radius is given.
+DEFAULT_POINTS = 2000
 
 
-def default_radius(horizon: float) -> float:
-    """The radius whose error, added up over the horizon, is of the order of the regret.
+def default_radius(extent: float, horizon: float | None = None) -> float:
+    """The radius of the net where none is given: a share of the longest range.
 
-    >>> default_radius(10_000)
-    0.01
+    The paper's radius is r = T^(-1/2): its error, added up over the horizon, is of the order of the
+    regret. Here that is a share of the range, so that units don't matter, and never coarser than
+    1/2000 of it. Without a horizon it is 1/2000 of the range.
+
+    Parameters
+    ----------
+    extent : float. The longest side of the class; 0 of a single policy, for which any radius does.
+    horizon : float, optional. Steps of the run [T].
+
+    Examples
+    --------
+    >>> default_radius(7.0), default_radius(7.0, 10_000), default_radius(7.0, 10**8)
+    (0.0035, 0.0035, 0.0007)
     """
+    if not 0 <= extent < math.inf:
+        raise InputError(f"An extent must be a finite number of at least 0, not {extent!r}.")
+    if horizon is None:
+        return extent / DEFAULT_POINTS or 1.0
     if not 1 <= horizon < math.inf:
         raise InputError(f"A horizon must be a finite number of at least 1, not {horizon!r}.")
-    return math.pow(horizon, -0.5)
+    return extent / max(DEFAULT_POINTS, math.sqrt(horizon)) or 1.0
+
+
+def check_steps(what: str, low: float, high: float, step: float) -> None:
+    """Refuse steps that do not lead from ``low`` to ``high``, up to rounding.
+
+    >>> check_steps("Levels", 0.0, 7.0, 2.0)
+    Traceback (most recent call last):
+    iopea.errors.InputError: Levels from 0 to 7 in steps of 2 end at 6: give high = 6 or 8.
+    """
+    length = high - low
+    number = length / step
+    if length == 0 or number > MOST_SPACINGS:  # a single policy; too many, refused when counted
+        return
+    rounding = SAME_POINT + ROUNDING * max(abs(low), abs(high)) / step
+    last = math.floor(number + rounding)
+    if last == 0:
+        raise InputError(
+            f"{what} from {low:.15g} to {high:.15g} are less than a step of {step:.15g} apart: "
+            f"give high = {low + step:.15g}, or a step of at most {length:.15g}."
+        )
+    if number - last > rounding:
+        end, after = low + step * last, low + step * (last + 1)
+        raise InputError(
+            f"{what} from {low:.15g} to {high:.15g} in steps of {step:.15g} end at {end:.15g}: "
+            f"give high = {end:.15g} or {after:.15g}."
+        )
 
 
 class PolicyClass(ABC):
@@ -99,8 +142,8 @@ class Box(PolicyClass):
     low, high : float or sequence of float
         The ends of each axis, both included. A single number stands for all axes.
     step : float or sequence of float, optional
-        Where given, the policies are ``low``, ``low + step``, ... up to ``high``, and they are
-        their own net at any radius.
+        Where given, the policies are ``low``, ``low + step``, ..., ``high``, and they are their own
+        net at any radius. An axis must be a whole number of steps long.
     labels : tuple of str, optional
         What the axes are called in figures.
 
@@ -145,9 +188,10 @@ class Box(PolicyClass):
                 raise InputError(f"low is {least}, above high, which is {most}.")
             if math.isinf(most - least):
                 raise InputError(f"The axis from {least} to {most} is too long to measure.")
-        for each in self.step or ():
+        for least, most, each in zip(self.low, self.high, self.step or (), strict=False):
             if each <= 0:
                 raise InputError(f"step must be above 0, not {each}.")
+            check_steps("Policies", least, most, each)
 
     @property
     def dimension(self) -> int:
@@ -160,7 +204,7 @@ class Box(PolicyClass):
         return max(map(abs, self.low + self.high))
 
     def ends(self, axis: int) -> tuple[float, float]:
-        """The ends of an axis; with steps, the last of them that is not above ``high``."""
+        """The ends of an axis."""
         points = self._points(axis, self.extent or 1.0)
         return float(points[0]), float(points[-1])
 

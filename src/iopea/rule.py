@@ -27,6 +27,8 @@ class Setting:
     alpha : float. Share of useful steps [α].
     data_needed : int. T_h(δ).
     settling : int. Steps until a decision shows in the cost.
+    memory : float. Steps that the system remembers, as far as that is known or declared.
+    declared : bool. Whether the user has declared it.
     delta : float. Probability that the guarantee may fail [δ].
     horizon : int or None. Steps of the whole run [T], where known.
     first : int, optional. Useful steps of the first epoch, where the rule leaves a choice.
@@ -47,6 +49,8 @@ class Setting:
     alpha: float = 1.0
     data_needed: int = 1
     settling: int = 0
+    memory: float = 1.0
+    declared: bool = False
     delta: float = 0.05
     horizon: int | None = None
     first: int | None = None

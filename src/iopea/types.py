@@ -168,6 +168,27 @@ class Rollout:
     elapsed: float | None = None
 
 
+#: Share of the largest of several costs below which they differ by rounding alone.
+SAME_COST = 1e-11
+
+
+def cost_ranks(costs: Array) -> Array:
+    """Ranks of costs, from 0 on; those that differ by rounding alone share one, NaN has none.
+
+    Costs are piecewise linear in a level, and flat wherever the costs of the events seen add up to
+    nothing. Which of equal costs is the least must not depend on units.
+
+    >>> cost_ranks(np.array([0.3, np.nan, 0.1 + 0.2, 0.1]))
+    array([ 1., nan,  1.,  0.])
+    """
+    ranks = np.full(costs.size, np.nan)
+    order = np.argsort(costs, kind="stable")[: np.count_nonzero(~np.isnan(costs))]
+    ascending = costs[order]
+    rounding = SAME_COST * np.abs(ascending).max(initial=0.0)
+    ranks[order] = np.cumsum(np.diff(ascending, prepend=ascending[:1]) > rounding)
+    return ranks
+
+
 @dataclass(frozen=True)
 class Estimates:
     """Counterfactual costs of the surviving policies, as sums over batches of steps.
@@ -181,12 +202,15 @@ class Estimates:
         where the steps of the batches told less of some.
     rank : int, optional. Dimensions of what is estimated, where all sums follow from so few
         unknown numbers, whatever the number of policies.
+    memory : array (n,), optional. Steps that the system remembers under each policy, where its
+        states are seen; infinite where it has never come back to a state that it had left.
     """
 
     sums: Array
     sizes: Array
     rank: int | None = None
     telling: Array | None = None
+    memory: Array | None = None
 
     @cached_property
     def steps(self) -> Array:
@@ -202,6 +226,15 @@ class Estimates:
         mean = np.full_like(total, np.nan)
         np.divide(total, self.steps, out=mean, where=self.steps > 0)
         return mean
+
+    @cached_property
+    def best(self) -> int:
+        """The first policy whose average cost is the least, but for rounding; some must be known.
+
+        >>> Estimates(np.array([[0.3, 0.1 + 0.2, 0.3]]), np.ones(1)).best
+        0
+        """
+        return int(np.nanargmin(cost_ranks(self.mean)))
 
 
 @dataclass(frozen=True)

@@ -210,6 +210,7 @@ def upper_bound(system: str, horizon: int) -> Bound | None:
             delta=_DELTA,
             cost_range=constants.cost_range,
             policies=net.count(1.0) if finite else None,
+            extent=net.extent or None,
         )
     except InputError:
         return None

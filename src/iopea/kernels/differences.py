@@ -18,16 +18,26 @@ def _contribution(total, size, mean, scale):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _moments(sums, sizes, mean, scale, base, second, third, fourth):  # type: ignore[no-untyped-def]
+def _moments(sums, sizes, mean, scale, base, joined, second, third, fourth):  # type: ignore[no-untyped-def]
     own = sizes.shape[1] > 1
-    for b in range(sums.shape[0]):
-        for j in range(sums.shape[1]):
+    batches, policies = sums.shape
+    for b in range(batches):
+        for j in range(policies):
             size = sizes[b, j if own else 0]
-            each = _contribution(sums[b, j], size, mean[j], scale[j]) - base[b]
-            square = each * each
-            second[j] += square
-            third[j] += each * square
-            fourth[j] += square * square
+            joined[0, j] = _contribution(sums[b, j], size, mean[j], scale[j]) - base[b]
+        for level in range(joined.shape[0]):
+            if (b + 1) % (1 << level) and b + 1 < batches:
+                break
+            last = level + 1 == joined.shape[0]
+            for j in range(policies):
+                each = joined[level, j]
+                square = each * each
+                second[level, j] += square
+                third[level, j] += each * square
+                fourth[level, j] += square * square
+                joined[level, j] = 0.0
+                if not last:
+                    joined[level + 1, j] += each
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -57,10 +67,14 @@ class Differences:
         own = (sums[:, reference] - size * estimates.mean[reference]) * scale[reference]
         self._base = np.where(size > 0, own, 0.0)
 
-    def moments(self) -> tuple[Array, Array, Array]:
-        """Sums of second, third and fourth powers, an array (n,) each."""
-        second, third, fourth = np.zeros((3, self._data[0].shape[1]))
-        _moments(*self._data, self._base, second, third, fourth)
+    def moments(self, levels: int = 1) -> tuple[Array, Array, Array]:
+        """Sums of second, third and fourth powers, an array (levels, n) each.
+
+        At level k they are of 2^k neighbouring batches joined.
+        """
+        policies = self._data[0].shape[1]
+        joined, second, third, fourth = np.zeros((4, levels, policies))
+        _moments(*self._data, self._base, joined, second, third, fourth)
         return second, third, fourth
 
     def angles(self, norm: Array, edges: Indices) -> Array:

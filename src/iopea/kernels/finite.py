@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from scipy.sparse.csgraph import connected_components
 
 from iopea.types import Array, Indices, Mask
 
@@ -242,3 +243,31 @@ def return_time(actions: Indices, transitions: Array) -> float:
         return math.inf
     rest = np.eye(away.size) - chain[np.ix_(away, away)]
     return float(np.linalg.solve(rest, np.ones(away.size)).max(initial=0.0))
+
+
+def returns(counts: Array) -> bool:
+    """Whether a chain has come back to a state that it had left, by counts (S, S) of its moves.
+
+    >>> returns(np.array([[5, 1], [0, 9]])), returns(np.array([[5, 1], [1, 9]]))
+    (False, True)
+    """
+    _, parts = connected_components(counts > 0, directed=True, connection="strong")
+    return bool(np.bincount(parts).max(initial=0) > 1)
+
+
+def chain_memory(counts: Array, costs: Array) -> float:
+    """Steps that a chain remembers, from counts (S, S) of a closed path and mean costs (S,).
+
+    Twice the span of the bias over the span of the costs: 1 + λ over 1 - λ, but for 1 step, where
+    the chain forgets by a factor of λ in a step.
+
+    >>> round(chain_memory(np.array([[97.0, 3.0], [3.0, 97.0]]), np.array([0.0, 0.9])), 6)
+    33.333333
+    """
+    visits = counts.sum(axis=1)
+    law = visits / visits.sum()
+    spread = np.ptp(costs)
+    if not spread > 0:
+        return 0.0
+    system = np.eye(law.size) - counts / visits[:, None] + law
+    return float(2 * np.ptp(np.linalg.solve(system, costs - law @ costs)) / spread)

@@ -23,7 +23,7 @@ from iopea.types import (
 
 #: Version of what ``state_dict`` writes.
 SCHEMA = 3
-#: Parameters closer than this are the same policy, as people write it.
+#: Share of a parameter, or of the largest one, below which a difference is how people write it.
 _AS_WRITTEN = 1e-9
 #: Parameters of a policy that are named one by one.
 _MOST_NAMED = 4
@@ -101,7 +101,7 @@ class Learner(ABC):
         A trajectory that does not fit is refused, and nothing changes.
         """
         play = self._ask()
-        if not _same(trajectory.played, play.policy):
+        if not self._asked(trajectory.played, play.policy):
             raise InputError(
                 f"Cannot tell of {_shown(trajectory.played)}: "
                 f"ask() requested {_shown(play.policy)}."
@@ -193,6 +193,18 @@ class Learner(ABC):
         """In words: how the run would end now and what would change that."""
         return self.stop.value
 
+    def _asked(self, played: Policy | Controller, asked: Policy | Controller) -> bool:
+        """Whether what was played is what was asked for, as people write it."""
+        if played == asked:
+            return True
+        if isinstance(played, Controller) or isinstance(asked, Controller):
+            return False
+        least = _AS_WRITTEN * self.problem.policy_class.bound  # for parameters that are 0
+        return len(played) == len(asked) and all(
+            math.isclose(a, b, rel_tol=_AS_WRITTEN, abs_tol=least)
+            for a, b in zip(played, asked, strict=True)
+        )
+
     @abstractmethod
     def _ask(self) -> Play: ...
 
@@ -208,14 +220,3 @@ class Learner(ABC):
 
 def _shown(played: Policy | Controller) -> str:
     return str(played) if isinstance(played, Controller) else f"policy {show_policy(played)}"
-
-
-def _same(one: Policy | Controller, other: Policy | Controller) -> bool:
-    if one is other:
-        return True
-    if isinstance(one, Controller) or isinstance(other, Controller):
-        return bool(one == other)
-    return len(one) == len(other) and all(
-        math.isclose(a, b, rel_tol=_AS_WRITTEN, abs_tol=_AS_WRITTEN)
-        for a, b in zip(one, other, strict=True)
-    )

@@ -36,8 +36,6 @@ from iopea.types import (
 
 Restart = Literal["none", "return"]
 
-#: Points per parameter of the net when neither a radius nor a horizon is given.
-DEFAULT_POINTS = 2000
 #: A class of several parameters is discretised to at most so many policies, unless a radius is
 #: given; a larger one whose policies need no list is not listed.
 MOST_LISTED = 2**16
@@ -54,15 +52,18 @@ class IOPEA(Learner):
     ----------
     problem : Problem. What is known; never the demand law.
     rule : str. ``"paired"``, ``"theorem"`` or ``"published"``.
-    horizon : int, optional. Steps of the whole run [T]. Sets the radius of the
-        net to T^(-1/2), of several parameters as far as that gives at most 65,536
-        policies; needed by rule ``theorem`` alone.
+    horizon : int, optional. Steps of the whole run [T]; needed by rule ``theorem`` alone.
     delta : float. Probability with which the guarantee may fail [δ].
     restart : str. ``"none"``: the system runs on between policies. ``"return"``:
         after each policy θ_R is played until the system is back in s_1.
-    radius : float, optional. Radius of the net; overrides the horizon's.
+    radius : float, optional. Radius of the net. If not given, it is the longest range of a
+        parameter over max{2000, √T}, of several parameters as far as that gives at most 65,536
+        policies (:func:`~iopea.policies.default_radius`).
     first_epoch : int, optional. Useful steps of the first epoch of rule ``paired``, 48 if not
         given.
+    memory : float, optional. Steps after which the system has forgotten where it was, as far as
+        you know. Rule ``paired`` eliminates nothing before its data spans 20 memories: the larger
+        of this, of what the problem knows (a lead time) and of what the data shows.
     precision : str. ``"float64"``, or ``"float32"`` for twice the speed and half the memory of
         the counterfactual evaluation, at about six digits.
     threads : int. Threads for the counterfactual evaluation; no effect on results.
@@ -91,6 +92,7 @@ class IOPEA(Learner):
         restart: Restart = "none",
         radius: float | None = None,
         first_epoch: int | None = None,
+        memory: float | None = None,
         precision: Precision = "float64",
         threads: int = 1,
         seed: int = 0,
@@ -104,11 +106,12 @@ class IOPEA(Learner):
         radius = None if radius is None else check_positive("radius", radius)
         threads = check_count("threads", threads)
         first = None if first_epoch is None else check_count("first_epoch", first_epoch)
+        memory = None if memory is None else _check_memory(memory)
         kind = rule_named(rule)
         self.restart: Restart = restart
-        self._radius, self._precision = radius, precision
+        self._radius, self._memory, self._precision = radius, memory, precision
         self._pool = _pool(problem, kind, self.horizon, radius, threads, precision)
-        self.rule = kind(_setting(problem, self._pool, delta, self.horizon, first))
+        self.rule = kind(_setting(problem, self._pool, delta, self.horizon, first, memory))
         self._records: list[EpochRecord] = []
         self._observed = 0
         self._returning = False
@@ -130,6 +133,7 @@ class IOPEA(Learner):
             "restart": self.restart,
             "radius": self._radius,
             "first_epoch": self.rule.setting.first,
+            "memory": self._memory,
             "precision": self._precision,
         }
 
@@ -181,7 +185,7 @@ class IOPEA(Learner):
         estimates = self._pool.estimates()
         if not np.isfinite(estimates.mean).any():
             return 0.0
-        return float(estimates.steps[np.nanargmin(estimates.mean)] / self._observed)
+        return float(estimates.steps[estimates.best] / self._observed)
 
     @property
     def records(self) -> tuple[EpochRecord, ...]:
@@ -231,7 +235,8 @@ class IOPEA(Learner):
             spread = float(np.nanmax(means) - np.nanmin(means))
         policies = self.problem.policy_class
         return self.rule.outlook(
-            spread, lambda horizon: math.log(policies.count(default_radius(horizon)))
+            spread,
+            lambda horizon: math.log(policies.count(default_radius(policies.extent, horizon))),
         )
 
     def _departed(self) -> str | None:
@@ -346,6 +351,16 @@ def _record(saved: dict[str, Any]) -> EpochRecord:
     return EpochRecord(**values)
 
 
+def _check_memory(memory: float) -> float:
+    value = check_positive("memory", memory)
+    if value < 1:
+        raise InputError(
+            f"memory is {memory} steps: give at least 1, the steps after which the system has "
+            "forgotten where it was."
+        )
+    return value
+
+
 def _pool(
     problem: Problem,
     rule: type[Rule],
@@ -356,12 +371,7 @@ def _pool(
 ) -> Pool:
     """The discretised class Θ_1: a list, or a set that can't be listed."""
     policies = problem.policy_class
-    if radius is not None:
-        spacing = radius
-    elif horizon is not None:
-        spacing = default_radius(horizon)
-    else:
-        spacing = policies.extent / DEFAULT_POINTS or 1.0
+    spacing = default_radius(policies.extent, horizon) if radius is None else radius
     if problem.plug_in and policies.count(spacing) > MOST_LISTED:
         nothing = np.empty((0, policies.dimension))
         return Implicit(problem, problem.evaluator(nothing, threads, precision))
@@ -378,7 +388,12 @@ def _pool(
 
 
 def _setting(
-    problem: Problem, pool: Pool, delta: float, horizon: int | None, first: int | None
+    problem: Problem,
+    pool: Pool,
+    delta: float,
+    horizon: int | None,
+    first: int | None,
+    memory: float | None,
 ) -> Setting:
     constants = problem.constants
     return Setting(
@@ -390,6 +405,8 @@ def _setting(
         alpha=constants.alpha,
         data_needed=constants.data_needed(delta),
         settling=constants.settling,
+        memory=max(constants.memory, memory or 1.0),
+        declared=memory is not None,
         delta=delta,
         horizon=horizon,
         first=first,

@@ -11,7 +11,7 @@ from iopea.confidence import Elimination, Rule
 from iopea.critical import Look
 from iopea.errors import InputError
 from iopea.problems.base import Evaluator, PlugInEvaluator, Problem
-from iopea.types import Array, Estimates, Policy, State
+from iopea.types import Array, Estimates, Policy, State, cost_ranks
 
 
 class Pool(ABC):
@@ -115,7 +115,7 @@ class Listed(Pool):
         return self._means
 
     def maximal(self, chance: Generator | None = None) -> list[Policy]:
-        prefer = self._means
+        prefer = cost_ranks(self._means)
         if chance is not None:
             prefer = chance.random(self.survivors)
         elif self._preference is not None and np.isnan(self._means).any():
@@ -136,7 +136,7 @@ class Listed(Pool):
         means = self.evaluator.estimates().mean if now else self._means
         if not np.isfinite(means).any():
             return None
-        best = self._policy(self._alive[np.nanargmin(means)])
+        best = self._policy(self._alive[np.nanargmin(cost_ranks(means))])
         return self._refined(best) if now and self._spacing is not None else best
 
     def _refined(self, best: Policy) -> Policy:
@@ -150,7 +150,7 @@ class Listed(Pool):
         means = self.evaluator.means_of(candidates)
         if means is None or not np.isfinite(means).any():
             return best
-        return tuple(map(float, candidates[np.nanargmin(means)]))
+        return tuple(map(float, candidates[np.nanargmin(cost_ranks(means))]))
 
     def survives(self, policy: Policy, rule: Rule, epoch: int) -> bool:
         return bool((self.surviving == np.array(policy)).all(axis=1).any())

@@ -74,6 +74,11 @@ class Constants:
     published_factor: float = 1.0
 
     @property
+    def memory(self) -> float:
+        """Steps that the system is known to remember: as many as a decision needs to show."""
+        return float(max(self.settling, 1))
+
+    @property
     def cost_range(self) -> float:
         """Width of the range of the cost of one step."""
         return self.cost_high - self.cost_low

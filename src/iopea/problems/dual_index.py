@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from iopea.errors import InputError
-from iopea.policies import Box, PolicyClass
+from iopea.policies import SAME_POINT, Box, PolicyClass
 from iopea.problems.shop import Levels
 from iopea.types import Array, Indices
 
@@ -83,11 +83,12 @@ class DualIndex(PolicyClass):
         expedited, regular = (axis.net(radius)[:, 0] for axis in self._axes)
         return int((regular.size - self._first(expedited, regular)).sum())
 
-    @staticmethod
-    def _first(expedited: Array, regular: Array) -> Indices:
-        """For each z_e the place of the lowest z_r to take with it."""
-        place = np.searchsorted(regular, expedited)
-        present = regular[np.minimum(place, regular.size - 1)] == expedited
+    def _first(self, expedited: Array, regular: Array) -> Indices:
+        """For each z_e the place of the lowest z_r to take with it; rounding is no difference."""
+        rounding = SAME_POINT * self.extent
+        place = np.searchsorted(regular, expedited - rounding)
+        present = regular[np.minimum(place, regular.size - 1)] <= expedited + rounding
+        present &= place < regular.size
         return np.asarray(np.maximum(np.where(present, place, place - 1), 0))
 
     def _distinct(self, expedited: Array, regular: Array) -> Array:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iopea.kernels import dual_sourcing as kernels
+from iopea.policies import SAME_POINT
 from iopea.problems.dual_estimators import FIRST_BATCH, MOST_BATCHES, DualEvaluator
 from iopea.types import Array, Estimates, Indices, Mask, Policy, State, Trajectory
 
@@ -50,7 +51,8 @@ class ReplayEstimator(DualEvaluator):
             self._played, self._settled = trajectory.policy, False
         first = 0
         while evaluate and not self._settled and first < len(trajectory):
-            if self._position <= max(trajectory.policy):
+            # Orders are rounded, so a position may lie a little above the level.
+            if self._position <= max(trajectory.policy) * (1 + SAME_POINT):
                 self._resume()
             else:
                 self._follow(trajectory, first, first + 1)

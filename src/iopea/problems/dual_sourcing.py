@@ -259,12 +259,12 @@ class DualSourcing(Model, Problem):
         if self.order_by == "regular-level":
             return InformationOrder.from_key(top)
         level = points[:, 0]
-        gap = ((top - level) / (_SAME_GAP * self.bound)).round()
+        gaps, place = np.unique(top - level, return_inverse=True)
+        gap = np.cumsum(np.diff(gaps, prepend=gaps[:1]) > _SAME_GAP * self.bound)[place]
         if self.expedited_lead_time == 0:
             return InformationOrder.from_key(np.column_stack([level, gap]))
         # Of two keys that differ by more than any level where gaps differ, one is smaller.
-        _, place = np.unique(gap, return_inverse=True)
-        apart = 2 * self.bound * place
+        apart = 2 * self.bound * gap
         return InformationOrder.from_key(np.column_stack([level + apart, level - apart]))
 
     def preference(self, policies: Array) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -107,6 +109,57 @@ class GroupedBatches:
         self._sums = np.array(state["sums"])
 
 
+class SeenChain:
+    """Where a policy went in its own steps, and what it paid there.
+
+    Between two stretches of its own steps others were played. What these did counts as one move,
+    so that all moves together are one path.
+    """
+
+    def __init__(self, states: int) -> None:
+        self.moves = np.zeros((states, states), dtype=np.int64)
+        self._jumps = np.zeros((states, states), dtype=np.int64)
+        self._costs = np.zeros(states)
+        self._first = self._last = -1
+
+    def add(self, states: Indices, following: Indices, costs: Array) -> None:
+        """Count steps in a row."""
+        if self._first < 0:
+            self._first = int(states[0])
+        elif self._last != states[0]:
+            self._jumps[self._last, states[0]] += 1
+        np.add.at(self.moves, (states, following), 1)
+        np.add.at(self._costs, states, costs)
+        self._last = int(following[-1])
+
+    @property
+    def memory(self) -> float:
+        """Steps that the chain remembers, by estimate; infinite if it never came back."""
+        if self._first < 0 or not kernels.returns(self.moves):
+            return math.inf
+        counts = (self.moves + self._jumps).astype(np.float64)
+        counts[self._last, self._first] += 1  # so that the path is closed
+        seen = np.flatnonzero(counts.sum(axis=1))
+        visits = np.maximum(self.moves.sum(axis=1)[seen], 1)
+        return kernels.chain_memory(counts[np.ix_(seen, seen)], self._costs[seen] / visits)
+
+    def state_dict(self) -> State:
+        """All counts."""
+        return {
+            "moves": self.moves.copy(),
+            "jumps": self._jumps.copy(),
+            "costs": self._costs.copy(),
+            "ends": [self._first, self._last],
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self.moves = np.array(state["moves"], dtype=np.int64)
+        self._jumps = np.array(state["jumps"], dtype=np.int64)
+        self._costs = np.array(state["costs"])
+        self._first, self._last = map(int, state["ends"])
+
+
 class Outcomes(NamedTuple):
     """What was seen in each step: the outcomes of K actions, of which one was taken.
 
@@ -134,6 +187,8 @@ class OwnCosts(Evaluator):
         self._problem = problem
         self._columns = {row: number for number, row in enumerate(map(tuple, policies.tolist()))}
         self._batches = GroupedBatches(np.arange(len(policies)), len(policies))
+        self._alive = np.arange(len(policies))
+        self._chains: dict[int, SeenChain] = {}
         self._state = 0
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
@@ -143,6 +198,9 @@ class OwnCosts(Evaluator):
         column = self._columns.get(tuple(np.rint(trajectory.policy).tolist()))
         if not evaluate or column is None:
             return 0
+        if len(trajectory):
+            chain = self._chains.setdefault(column, SeenChain(self._problem.states))
+            chain.add(seen.states, seen.following[:, 0], seen.costs[:, 0])
         self._batches.add(column, seen.costs)
         return len(trajectory)
 
@@ -153,24 +211,43 @@ class OwnCosts(Evaluator):
 
     def estimates(self) -> Estimates:
         """Costs by batch; each policy has batches of its own."""
-        return self._batches.estimates()
+        estimates = self._batches.estimates()
+        if self._problem.states == 1:
+            return estimates
+        memories = {column: chain.memory for column, chain in self._chains.items()}
+        memory = np.array([memories.get(int(column), math.inf) for column in self._alive])
+        return replace(estimates, memory=memory)
 
     def forget(self) -> None:
         """Start counting anew."""
         self._batches.clear()
+        self._chains = {}
 
     def keep(self, mask: Mask) -> None:
         """Keep only these policies."""
         self._batches.keep(mask)
+        self._alive = self._alive[mask]
+        alive = set(self._alive.tolist())
+        self._chains = {key: chain for key, chain in self._chains.items() if key in alive}
 
     def state_dict(self) -> State:
-        """The present state and the batches."""
-        return {"state": self._state, "batches": self._batches.state_dict()}
+        """The present state, the batches and the chains."""
+        return {
+            "state": self._state,
+            "batches": self._batches.state_dict(),
+            "alive": self._alive.copy(),
+            "chains": {str(key): chain.state_dict() for key, chain in self._chains.items()},
+        }
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
         self._state = int(state["state"])
         self._batches.load_state_dict(state["batches"])
+        self._alive = np.array(state["alive"], dtype=np.intp)
+        self._chains = {}
+        for key, saved in state["chains"].items():
+            chain = self._chains[int(key)] = SeenChain(self._problem.states)
+            chain.load_state_dict(saved)
 
 
 class CountedModel(PlugInEvaluator):
@@ -230,7 +307,7 @@ class CountedModel(PlugInEvaluator):
         actions: Indices = np.rint(policies).astype(np.intp)
         moves, costs, sizes, source = self._seen()
         sums, told = np.zeros((2, len(sizes), len(actions)))
-        telling = np.zeros(len(actions))
+        telling, memory = np.zeros((2, len(actions)))
         # Policies that are judged by the same data share a model.
         informed = self._problem.informed(list(self._sources), policies)
         patterns, pattern = np.unique(informed, axis=1, return_inverse=True)
@@ -241,12 +318,16 @@ class CountedModel(PlugInEvaluator):
             cells = np.ix_(rows, columns)
             sums[cells] = kernels.linearised_sums(some, *data, sizes[rows], model)
             told[cells] = sizes[rows, None] * model.known
-            telling[columns] = _telling(some, moves[rows].sum(axis=(0, 3)), model.law)
+            visits = moves[rows].sum(axis=(0, 3))
+            telling[columns] = _telling(some, visits, model.law)
+            paid = costs[rows].sum(axis=0) / np.maximum(visits, 1)
+            memory[columns] = _memory(some, paid, model) if self._problem.states > 1 else 0.0
         if len(self._sources) > 1 or not told.all():
-            return Estimates(sums, told, telling=np.minimum(telling, told.sum(axis=0)))
+            telling = np.minimum(telling, told.sum(axis=0))
+            return Estimates(sums, told, telling=telling, memory=memory)
         unknowns = np.count_nonzero(moves.any(axis=0)) + np.count_nonzero(moves.any(axis=(0, 3)))
         telling = np.minimum(telling, sizes.sum())
-        return Estimates(sums, sizes, rank=int(unknowns), telling=telling)
+        return Estimates(sums, sizes, rank=int(unknowns), telling=telling, memory=memory)
 
     def _seen(self) -> tuple[Array, Array, Array, Indices]:
         """Moves (rows, S, A, S), costs (rows, S, A), steps and source of each batch."""
@@ -304,6 +385,29 @@ def _telling(actions: Indices, seen: Array, law: Array) -> Array:
     needed = np.full(law.shape, np.inf)
     np.divide(visits, law, out=needed, where=law > 0)
     return np.asarray(needed.min(axis=1))
+
+
+def _memory(actions: Indices, paid: Array, model: kernels.Solution) -> Array:
+    """Steps that the system remembers under each policy, by the model; infinite where it stays put.
+
+    As :func:`iopea.kernels.finite.chain_memory`, on the states that the policy comes back to.
+    """
+    recurrent = model.law > 0
+    costs = np.where(recurrent, paid[np.arange(actions.shape[1]), actions], np.nan)
+    bias = np.where(recurrent, model.bias, np.nan)
+    memory = np.full(len(actions), math.inf)
+    returned = model.known & (recurrent.sum(axis=1) > 1)
+    spread = _span(costs[returned])
+    longest = 2 * _span(bias[returned])
+    memory[returned] = np.divide(longest, spread, out=np.zeros_like(spread), where=spread > 0)
+    return memory
+
+
+def _span(values: Array) -> Array:
+    """Largest less least value of each row, those that are NaN left out."""
+    if not len(values):
+        return np.empty(0)
+    return np.asarray(np.nanmax(values, axis=1) - np.nanmin(values, axis=1))
 
 
 def _count(batches: Batches, cells: Indices, amounts: Array) -> None:

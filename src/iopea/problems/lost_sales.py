@@ -260,6 +260,7 @@ class BaseStockReplay(Evaluator):
         self._pipeline = np.zeros(problem.lead_time)
         self._played = -1.0
         self._settled = False
+        self._follows = False
         self._departures = 0
         # The candidates.
         self._levels = np.array(levels, dtype=np.float64)
@@ -274,23 +275,22 @@ class BaseStockReplay(Evaluator):
         stock, sales = trajectory["stock"], trajectory["sales"]
         if level != self._played:
             self._played = level
-            self._settled = False
-        counted = first = 0
+            self._follows = False
+        first = 0
+        if evaluate and not self._settled:
+            self._resume(level)
+            self._settled = True
         while first < stock.size:
-            was_settled = self._settled
-            taken, self._on_hand, self._settled, departures = kernels.follow(
-                level, was_settled, self._on_hand, self._pipeline,
+            taken, self._on_hand, self._follows, departures = kernels.follow(
+                level, self._follows, self._on_hand, self._pipeline,
                 stock[first:], sales[first:], self._tolerance,
             )  # fmt: skip
             self._departures += departures
-            if was_settled and evaluate:
-                self._replay(sales[first : first + taken])
-                counted += taken
-            elif self._settled and evaluate:
-                self._resume(level)
             first += taken
+        if evaluate:
+            self._replay(sales)
         self._settled &= evaluate
-        return counted
+        return stock.size if evaluate else 0
 
     def _resume(self, level: float) -> None:
         """Put every candidate in the real state, less what its level lies below the real one."""

@@ -12,6 +12,10 @@ import numpy as np
 from iopea.kernels import product_limit as kernels
 from iopea.types import Array, Indices, Mask
 
+#: Share of the largest sales by which a stock may differ from demand that it equals: an order
+#: replaces what was sold, so that the two are often the same but for rounding.
+ROUNDING = 1e-9
+
 
 class ProductLimit:
     """The law of demand by all sales so far; what was never seen counts as infinite demand.
@@ -34,7 +38,8 @@ class ProductLimit:
         self._places = np.empty(sales.size, dtype=np.intp)
         self._places[~sold_out] = places
         # Sold out at a value, a period tells of the values below it alone.
-        self._places[sold_out] = np.searchsorted(self._seen, sales[sold_out], side="left")
+        limits = sales[sold_out] - ROUNDING * sales.max(initial=0.0)
+        self._places[sold_out] = np.searchsorted(self._seen, limits, side="left")
         self._counts = self._count(slice(None))
         self._below, self.beyond = kernels.accumulate(*self._counts)
 

@@ -12,6 +12,7 @@ from iopea.demand import Demand
 from iopea.errors import InputError
 from iopea.kernels import fleet
 from iopea.model import Model, NonNegative, Positive
+from iopea.policies import check_steps
 from iopea.problems.control import Control
 from iopea.seeds import seed_for
 from iopea.types import Array
@@ -25,7 +26,7 @@ _RESTART_PERIODS = 200_000
 
 
 class Levels(Model):
-    """The range of base-stock levels, in whole steps where one is given."""
+    """The range of base-stock levels, a whole number of steps long where one is given."""
 
     low: NonNegative
     high: NonNegative
@@ -35,6 +36,8 @@ class Levels(Model):
     def _ordered(self) -> Self:
         if self.low > self.high:
             raise ValueError(f"Levels need low <= high, but low is {self.low} > {self.high}.")
+        if self.step is not None:
+            check_steps("Levels", self.low, self.high, self.step)
         return self
 
     @property
