@@ -60,6 +60,11 @@ def setting(**changes):
     return Setting(**{**values, **changes})
 
 
+def nth_test(rule, number=1):
+    """The epoch that ends with the n-th test of a rule: paired begins with silent ones."""
+    return rule.silent + number
+
+
 def line(n):
     return np.linspace(0.0, 1.0, n)[:, None]
 
@@ -264,7 +269,7 @@ def test_published_compares_sums(epoch, alpha, cost_range):
 @pytest.mark.parametrize("delta", [0.001, 0.05, 0.5])
 def test_levels_add_up_to_delta(delta):
     rule = Paired(setting(delta=delta, horizon=None))
-    levels = np.array([rule.level(k) for k in range(1, 100_001)])
+    levels = np.array([rule.level(nth_test(rule, k)) for k in range(1, 100_001)])
     partial = np.cumsum(levels)
     assert (levels > 0).all()
     assert (np.diff(levels) < 0).all()
@@ -275,27 +280,66 @@ def test_levels_add_up_to_delta(delta):
     np.testing.assert_allclose(partial, delta * n / (n + 15), rtol=1e-9)
 
 
-def test_paired_epochs_grow_the_data_by_a_quarter():
-    rule = Paired(setting(horizon=None))
+def test_silent_epochs_spend_nothing():
+    for changes in ({}, {"horizon": None}, {"first": 8, "memory": 50.0}):
+        rule = Paired(setting(**changes))
+        assert rule.silent > 0
+        assert [rule.level(k) for k in range(1, rule.silent + 1)] == [0.0] * rule.silent
+        assert rule.level(nth_test(rule)) > 0
+
+
+@pytest.mark.parametrize("memory", [1.0, 2.4, 2.41, 5.0, 50.0, 133.7])
+def test_paired_epochs_double_the_data_until_the_first_test_and_grow_it_by_a_quarter_then(memory):
+    rule = Paired(setting(horizon=None, memory=memory))
     lengths = [rule.epoch_length(k) for k in range(1, 41)]
-    assert lengths[0] == 48
+    first = max(48, math.ceil(20 * memory))
+    assert rule.silent == 3
     assert min(lengths) >= 1
-    for k, total in enumerate(np.cumsum(lengths)):
-        assert 48 * 1.25**k - 1 < total <= 48 * 1.25**k
+    totals = np.cumsum(lengths)
+    assert totals[:3].tolist() == [first // 8, first // 4, first // 2]
+    for k, total in enumerate(totals[3:]):
+        assert first * 1.25**k - 1 < total <= first * 1.25**k
+
+
+@pytest.mark.parametrize("memory", [1.0, 50.0])
+def test_where_several_policies_are_played_the_first_epoch_ends_with_a_test(memory):
+    rule = Paired(setting(horizon=None, memory=memory, width=2))
+    first = max(48, 20 * memory)
+    assert rule.silent == 0
+    for k, total in enumerate(np.cumsum([rule.epoch_length(k) for k in range(1, 41)])):
+        assert first * 1.25**k - 1 < total <= first * 1.25**k
+
+
+@pytest.mark.parametrize("first", [1, 8, 20, 40, 999, 1000, 5000])
+@pytest.mark.parametrize("memory", [1.0, 50.0])
+@pytest.mark.parametrize("width", [1, 3])
+def test_epochs_are_silent_while_their_data_spans_fewer_than_twenty_memories(first, memory, width):
+    rule = Paired(setting(first=first, memory=memory, width=width))
+    totals = np.cumsum([rule.epoch_length(k) for k in range(1, rule.silent + 2)])
+    assert totals[-1] >= 20 * memory
+    # Without 12 steps that come of epochs having one at least.
+    assert (totals[:-1] - 12 < 20 * memory).all()
+    if first >= 20 * memory:
+        assert rule.silent == 0
 
 
 @pytest.mark.parametrize("delta", [0.001, 0.05])
 @pytest.mark.parametrize(
-    ("horizon", "width", "first"), [(10**5, 1, None), (10**5, 7, None), (300, 1, 5), (41, 1, 40)]
+    ("horizon", "width", "first"),
+    [(10**5, 1, None), (10**5, 7, None), (300, 1, 5), (41, 1, 40), (1, 1, None), (32, 1, None)],
 )
-def test_levels_are_equal_within_a_horizon_and_add_up_to_delta(delta, horizon, width, first):
-    rule = Paired(setting(delta=delta, horizon=horizon, width=width, first=first))
-    # The last epoch that begins within the horizon, all policies of an antichain being played.
-    start = first or 48
+@pytest.mark.parametrize("memory", [1.0, 50.0])
+def test_levels_are_equal_within_a_horizon_and_add_up_to_delta(
+    delta, horizon, width, first, memory
+):
+    rule = Paired(setting(delta=delta, horizon=horizon, width=width, first=first, memory=memory))
+    # The last test whose epoch begins within the horizon, all policies of an antichain being
+    # played; a horizon that ends before has one.
+    start = (first or max(48, 20 * memory)) * 1.25 ** (rule.silent if first else 0)
     within = 1
     while width * math.floor(start * 1.25 ** (within - 1)) < horizon:
         within += 1
-    levels = np.array([rule.level(k) for k in range(1, within + 100_001)])
+    levels = np.array([rule.level(nth_test(rule, k)) for k in range(1, within + 100_001)])
     np.testing.assert_allclose(levels[:within], 0.95 * delta / within, rtol=1e-12)
     later = np.cumsum(levels[within:])
     n = np.arange(1, later.size + 1)
@@ -303,12 +347,6 @@ def test_levels_are_equal_within_a_horizon_and_add_up_to_delta(delta, horizon, w
     assert (levels > 0).all()
     assert levels.sum() < delta
     assert levels.sum() == pytest.approx(delta, rel=2e-5)
-
-
-@pytest.mark.parametrize("horizon", [1, 20, 32])
-def test_a_horizon_without_an_epoch_is_none(horizon):
-    rule, free = Paired(setting(horizon=horizon)), Paired(setting(horizon=None))
-    assert [rule.level(k) for k in range(1, 9)] == [free.level(k) for k in range(1, 9)]
 
 
 @pytest.mark.parametrize("first", [1, 2, 3, 7, 1000])
@@ -457,18 +495,18 @@ def test_nothing_is_fresh_of_the_same_look():
 def test_a_look_is_told_of_and_used():
     rng = np.random.default_rng(21)
     rule, sums = Paired(setting(policies=30)), paths(rng, 20, factors(31)[:, :-1])
-    first = rule.eliminate(Estimates(sums[:16], _equal(16)), line(30), 1)
+    first = rule.eliminate(Estimates(sums[:16], _equal(16)), line(30), nth_test(rule))
     assert first.look.steps.tolist() == [64.0] * 30
     assert first.look.chances[0] == single_chance(15, first.threshold)
     assert first.look.chances[0] == pytest.approx(stats.t.sf(first.threshold, 15), rel=1e-9)
-    estimates = Estimates(sums, _equal(20))
-    plain = rule.eliminate(estimates, line(30), 2)
-    again = rule.eliminate(estimates, line(30), 2, look=first.look)
+    estimates, epoch = Estimates(sums, _equal(20)), nth_test(rule, 2)
+    plain = rule.eliminate(estimates, line(30), epoch)
+    again = rule.eliminate(estimates, line(30), epoch, look=first.look)
     seen_from = {0, int(np.argmin(estimates.mean)), 29}
     expected = critical_value(
         [Shape(angles_of(estimates, reference)) for reference in seen_from],
         19,
-        rule.level(2),
+        rule.level(epoch),
         lambda chance: fresh_share(chance, first.look.chances[0], 0.8),
     )
     assert again.threshold == pytest.approx(expected, rel=1e-9)
@@ -476,7 +514,7 @@ def test_a_look_is_told_of_and_used():
     # What is shared is the least share of any policy.
     steps = first.look.steps.copy()
     steps[7] = 0.0
-    unshared = rule.eliminate(estimates, line(30), 2, look=Look(steps, first.look.chances))
+    unshared = rule.eliminate(estimates, line(30), epoch, look=Look(steps, first.look.chances))
     assert unshared.threshold == plain.threshold
 
 
@@ -494,14 +532,14 @@ def test_over_many_looks_a_fixed_policy_is_rarely_dropped(horizon):
     count = 0
     for _ in range(draws):
         sums, look = paths(rng, 61, loadings), None
-        for epoch, batches in enumerate((20, 25, 31, 39, 49, 61), start=1):
+        for epoch, batches in enumerate((20, 25, 31, 39, 49, 61), start=nth_test(rule)):
             estimates = Estimates(sums[:batches], _equal(batches))
             outcome = rule.eliminate(estimates, policies, epoch, look=look)
             look = outcome.look
             if not outcome.keep[30]:
                 count += 1
                 break
-    assert count <= at_most(draws, sum(rule.level(k) for k in range(1, 7)))
+    assert count <= at_most(draws, sum(rule.level(nth_test(rule, k)) for k in range(1, 7)))
 
 
 # Paired: standard errors and angles.
@@ -553,8 +591,8 @@ def test_a_shift_or_a_scale_of_all_costs_changes_nothing():
     rng = np.random.default_rng(4)
     sums = paths(rng, 10, factors(30))
     rule = Paired(setting())
-    plain = rule.eliminate(Estimates(sums, _equal(10)), line(30), 1)
-    moved = rule.eliminate(Estimates(8.0 * sums + 3.0, _equal(10)), line(30), 1)
+    plain = rule.eliminate(Estimates(sums, _equal(10)), line(30), nth_test(rule))
+    moved = rule.eliminate(Estimates(8.0 * sums + 3.0, _equal(10)), line(30), nth_test(rule))
     assert (plain.keep == moved.keep).all()
     assert moved.threshold == pytest.approx(plain.threshold, rel=1e-9)
 
@@ -661,7 +699,7 @@ def test_equal_sizes_of_each_policy_are_common_sizes():
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     np.testing.assert_array_equal(angles_of(plain, 5), angles_of(full, 5))
     rule = Paired(setting(sensitivity=0.1))
-    one, other = (rule.eliminate(e, line(40), 2) for e in (plain, full))
+    one, other = (rule.eliminate(e, line(40), nth_test(rule, 2)) for e in (plain, full))
     assert one.threshold == other.threshold
     assert (one.keep == other.keep).all()
 
@@ -719,7 +757,8 @@ def test_unpaired_standard_errors_are_not_below_welch():
 def test_freedom_is_that_of_the_policy_with_the_fewest_batches():
     rng = np.random.default_rng(10)
     estimates = two_groups(rng, 4, 40, n=2)
-    outcome = Paired(setting(horizon=None)).eliminate(estimates, line(2), 1)
+    rule = Paired(setting(horizon=None))
+    outcome = rule.eliminate(estimates, line(2), nth_test(rule))
     # Two policies: one difference, no angle. Four batches of unequal size count as fewer.
     sizes = estimates.sizes[:4]
     freedom = sizes.sum() ** 2 / (sizes**2).sum() - 1
@@ -732,7 +771,8 @@ def test_a_policy_known_from_one_batch_stops_all_elimination():
     informed[1:, 2] = False
     costs = np.random.default_rng(11).random((6, 3)) + np.array([0.0, 90.0, 90.0])
     sums = np.where(informed, costs, 0.0)
-    outcome = Paired(setting()).eliminate(Estimates(sums, informed.astype(float)), line(3), 1)
+    rule = Paired(setting())
+    outcome = rule.eliminate(Estimates(sums, informed.astype(float)), line(3), nth_test(rule))
     assert outcome.threshold == math.inf
     assert outcome.keep.all()
 
@@ -752,7 +792,7 @@ def test_ten_standard_errors_are_enough(index):
     for errors, kept in ((10.0, False), (1.0, True)):
         shifted = sums.copy()
         shifted[:, index] += 4.0 * errors * error[index]
-        keep = rule.eliminate(Estimates(shifted, _equal(64)), line(50), 1).keep
+        keep = rule.eliminate(Estimates(shifted, _equal(64)), line(50), nth_test(rule)).keep
         assert keep.tolist() == [i != index or kept for i in range(50)]
 
 
@@ -772,13 +812,13 @@ def test_threshold_counts_standard_errors():
     sums[:, 4] -= 1e-9
     estimates = Estimates(sums, _equal(32))
     rule = Paired(setting())
-    threshold = rule.eliminate(estimates, line(20), 1).threshold
+    threshold = rule.eliminate(estimates, line(20), nth_test(rule)).threshold
     spread = studentise(estimates, 4)
     assert 0 < spread.lean.max() < 1
     assert spread.freedom.min() < 25
     margins = needed(spread, threshold, 31)
     sums = sums + 4.0 * margins * np.where(np.arange(20) % 2, 1 + 1e-6, 1 - 1e-6)
-    outcome = rule.eliminate(Estimates(sums, _equal(32)), line(20), 1)
+    outcome = rule.eliminate(Estimates(sums, _equal(32)), line(20), nth_test(rule))
     assert outcome.threshold == pytest.approx(threshold, rel=1e-9)
     assert outcome.keep.tolist() == [i % 2 == 0 for i in range(20)]
 
@@ -790,11 +830,11 @@ def test_the_net_is_seen_from_its_ends_as_well():
         estimates = Estimates(paths(rng, 16, factors(40, (1, 2))[:, :-1]), _equal(16))
         seen_from = {0, int(np.argmin(estimates.mean)), 38}
         values = {
-            reference: along(angles_of(estimates, reference), 15, rule.level(1))
+            reference: along(angles_of(estimates, reference), 15, rule.level(nth_test(rule)))
             for reference in seen_from
         }
         decisive.add(max(values, key=values.get))
-        threshold = rule.eliminate(estimates, line(39), 1).threshold
+        threshold = rule.eliminate(estimates, line(39), nth_test(rule)).threshold
         assert threshold == pytest.approx(max(values.values()), rel=1e-9)
     assert {0, 38} <= decisive
     assert len(decisive) > 2
@@ -837,8 +877,8 @@ def test_policies_below_the_best_are_tested_apart(name):
     sums -= sums.mean(axis=0)
     sums[:, best] -= 1e-9
     estimates = Estimates(sums, _equal(32))
-    played, unplayed = critical_values_by_definition(rule, estimates, order, 1)
-    outcome = rule.eliminate(estimates, line(n), 1, order)
+    played, unplayed = critical_values_by_definition(rule, estimates, order, nth_test(rule))
+    outcome = rule.eliminate(estimates, line(n), nth_test(rule), order)
     assert outcome.threshold == pytest.approx(played, rel=1e-9)
     chances = [stats.t.sf(critical, 31) for critical in (played, unplayed)]
     assert outcome.look.chances == pytest.approx(chances, rel=1e-6)
@@ -847,12 +887,12 @@ def test_policies_below_the_best_are_tested_apart(name):
     margins = needed(studentise(estimates, best), np.where(below, unplayed, played), 31)
     for factor, kept in ((1 - 1e-6, True), (1 + 1e-6, False)):
         moved = Estimates(sums + 4.0 * factor * margins, _equal(32))
-        keep = rule.eliminate(moved, line(n), 1, order).keep
+        keep = rule.eliminate(moved, line(n), nth_test(rule), order).keep
         assert keep.tolist() == [kept or i == best for i in range(n)]
     # At the critical value of the others, those below the best stay.
     common = needed(studentise(estimates, best), np.full(n, played), 31)
     moved = Estimates(sums + 4.0 * (1 + 1e-6) * common, _equal(32))
-    keep = rule.eliminate(moved, line(n), 1, order).keep
+    keep = rule.eliminate(moved, line(n), nth_test(rule), order).keep
     assert keep.tolist() == (below | (np.arange(n) == best)).tolist()
 
 
@@ -862,7 +902,9 @@ def test_policies_below_the_best_are_tested_apart(name):
 def test_where_no_policy_is_below_another_the_level_is_not_split(order):
     rule = Paired(setting())
     estimates = Estimates(paths(np.random.default_rng(25), 32, factors(25)[:, :-1]), _equal(32))
-    plain, outcome = (rule.eliminate(estimates, line(24), 1, each) for each in (None, order))
+    plain, outcome = (
+        rule.eliminate(estimates, line(24), nth_test(rule), each) for each in (None, order)
+    )
     assert outcome.threshold == plain.threshold
     assert (outcome.keep == plain.keep).all()
 
@@ -872,10 +914,10 @@ def test_each_family_has_its_own_earlier_look():
     sums = paths(np.random.default_rng(26), 40, factors(n + 1)[:, :-1])
     rule = Paired(setting())
     estimates = Estimates(sums, _equal(40))
-    steps = np.full(n, 128.0)
-    plain = rule.eliminate(estimates, line(n), 2, order)
-    one = rule.eliminate(estimates, line(n), 2, order, Look(steps, (1e-4, 0.0)))
-    other = rule.eliminate(estimates, line(n), 2, order, Look(steps, (0.0, 1e-4)))
+    steps, epoch = np.full(n, 128.0), nth_test(rule, 2)
+    plain = rule.eliminate(estimates, line(n), epoch, order)
+    one = rule.eliminate(estimates, line(n), epoch, order, Look(steps, (1e-4, 0.0)))
+    other = rule.eliminate(estimates, line(n), epoch, order, Look(steps, (0.0, 1e-4)))
     assert one.threshold < plain.threshold
     assert one.look.chances[1] == plain.look.chances[1]
     assert other.threshold == plain.threshold
@@ -894,6 +936,7 @@ matrices = hnp.arrays(
 def test_the_best_estimate_survives(sums, name, epoch, lipschitz):
     rule = RULES[name](setting(sensitivity=lipschitz, cost_range=1e-3))
     estimates = Estimates(sums, np.ones(len(sums)))
+    epoch += getattr(rule, "silent", 0)
     keep = rule.eliminate(estimates, line(sums.shape[1]), epoch).keep
     assert keep.shape == (sums.shape[1],)
     assert keep[np.argmin(estimates.mean)]
@@ -905,7 +948,8 @@ def test_the_same_column_has_the_same_fate_as_the_best(sums, copies):
     best = int(np.argmin(sums.sum(axis=0)))
     sums = np.insert(sums, [min(copies, sums.shape[1])] * 2, sums[:, [best]], axis=1)
     estimates = Estimates(sums, np.ones(len(sums)))
-    keep = Paired(setting()).eliminate(estimates, line(sums.shape[1]), 1).keep
+    rule = Paired(setting())
+    keep = rule.eliminate(estimates, line(sums.shape[1]), nth_test(rule)).keep
     assert keep[(sums == sums[:, [np.argmin(estimates.mean)]]).all(axis=0)].all()
 
 
@@ -913,14 +957,15 @@ def test_too_little_data_drops_nothing():
     rule = Paired(setting())
     for batches in (0, 1):
         estimates = Estimates(np.tile([1.0, 99.0], (batches, 1)), np.ones(batches))
-        outcome = rule.eliminate(estimates, line(2), 1)
+        outcome = rule.eliminate(estimates, line(2), nth_test(rule))
         assert outcome.keep.all()
         assert outcome.threshold == math.inf
 
 
 def test_a_single_policy_stays():
     sums = np.random.default_rng(14).random((5, 1))
-    assert Paired(setting()).eliminate(Estimates(sums, np.ones(5)), line(1), 1).keep.tolist() == [1]
+    rule = Paired(setting())
+    assert rule.eliminate(Estimates(sums, np.ones(5)), line(1), nth_test(rule)).keep.tolist() == [1]
 
 
 def partly_known(unknown, n=6, batches=16):
@@ -944,14 +989,15 @@ def test_what_is_unknown_stays(name, unknown):
 
 @pytest.mark.parametrize("unknown", UNKNOWN)
 def test_what_is_unknown_stays_with_paired(unknown):
-    estimates = partly_known(unknown)
+    estimates, rule = partly_known(unknown), Paired(setting())
     with np.errstate(all="ignore"):
-        keep = Paired(setting()).eliminate(estimates, line(6), 1).keep
+        keep = rule.eliminate(estimates, line(6), nth_test(rule)).keep
     assert np.flatnonzero(keep).tolist() == sorted({*unknown, int(np.nanargmin(estimates.mean))})
 
 
 def test_unknown_policies_raise_no_warning():
-    Paired(setting()).eliminate(partly_known([2]), line(6), 1)
+    rule = Paired(setting())
+    rule.eliminate(partly_known([2]), line(6), nth_test(rule))
 
 
 def nothing_known():
@@ -959,7 +1005,8 @@ def nothing_known():
 
 
 def test_nothing_known_nothing_dropped():
-    assert Paired(setting()).eliminate(nothing_known(), line(3), 1).keep.all()
+    rule = Paired(setting())
+    assert rule.eliminate(nothing_known(), line(3), nth_test(rule)).keep.all()
 
 
 @pytest.mark.parametrize("name", ["theorem", "published"])
@@ -967,13 +1014,13 @@ def test_nothing_known_nothing_dropped_by_the_other_rules(name):
     assert RULES[name](setting()).eliminate(nothing_known(), line(3), 1).keep.all()
 
 
-@pytest.mark.parametrize("epoch", [1, 4])
-def test_an_event_may_have_stayed_unseen(epoch):
+@pytest.mark.parametrize("number", [1, 4])
+def test_an_event_may_have_stayed_unseen(number):
     rule = Paired(setting(sensitivity=3.0, cost_range=100.0))
     policies = np.array([[0.0], [0.5], [0.5], [2.0], [2.0]])
     guard = 3.0 * policies[:, 0] * math.log(4 / 3 / rule.setting.delta) / (8 * 4.0)
     costs = 7.0 + guard * [1.0, 0.999, 1.001, 0.999, 1.001]
-    keep = rule.eliminate(quiet(costs), policies, epoch).keep
+    keep = rule.eliminate(quiet(costs), policies, nth_test(rule, number)).keep
     assert keep.tolist() == [True, True, False, True, False]
 
 
@@ -981,14 +1028,17 @@ def test_an_unseen_event_costs_at_most_the_cost_range():
     rule = Paired(setting(sensitivity=math.inf, cost_range=2.0))
     guard = 2.0 * math.log(4 / 3 / rule.setting.delta) / 32
     costs = [1.0, 1.0 + 0.999 * guard, 1.0 + 1.001 * guard]
-    assert rule.eliminate(quiet(costs), line(3), 1).keep.tolist() == [True, True, False]
+    keep = rule.eliminate(quiet(costs), line(3), nth_test(rule)).keep
+    assert keep.tolist() == [True, True, False]
 
 
 def test_the_guard_takes_the_farthest_coordinate():
     rule = Paired(setting(sensitivity=1.0, cost_range=100.0))
     guard = 3.0 * math.log(4 / 3 / rule.setting.delta) / 32
     policies = np.array([[0.0, 0.0], [1.0, -3.0], [3.0, 0.0]])
-    outcome = rule.eliminate(quiet([0.0, 0.999 * guard, 1.001 * guard]), policies, 1)
+    outcome = rule.eliminate(
+        quiet([0.0, 0.999 * guard, 1.001 * guard]), policies, nth_test(rule)
+    )
     assert outcome.keep.tolist() == [True, True, False]
 
 
@@ -1001,20 +1051,16 @@ def test_the_guard_counts_the_steps_that_tell():
     costs = 1.0 + np.append(guard[:5] * [0.0, 1.001, 0.999, 1.001, 1.001], 1e6)
     told = quiet(costs)
     estimates = Estimates(told.sums, told.sizes, telling=telling)
-    keep = rule.eliminate(estimates, line(6), 1).keep
+    keep = rule.eliminate(estimates, line(6), nth_test(rule)).keep
     assert keep.tolist() == [True, False, True, False, False, True]
-    assert rule.eliminate(told, line(6), 1).keep.tolist() == [
-        True,
-        False,
-        False,
-        False,
-        False,
-        False,
-    ]
+    keep = rule.eliminate(told, line(6), nth_test(rule)).keep
+    assert keep.tolist() == [True, False, False, False, False, False]
 
 
 def test_without_noise_or_guard_the_order_of_means_decides():
-    assert Paired(setting()).eliminate(flat([1.0, 1.0, 2.0]), line(3), 1).keep.tolist() == [1, 1, 0]
+    rule = Paired(setting())
+    keep = rule.eliminate(flat([1.0, 1.0, 2.0]), line(3), nth_test(rule)).keep
+    assert keep.tolist() == [True, True, False]
 
 
 # Paired: the promised error rate. False alarms of these tests: FALSE_ALARM each.
@@ -1078,14 +1124,14 @@ def test_a_fixed_policy_among_equals_is_rarely_dropped(index):
     count = 0
     for _ in range(draws):
         estimates = Estimates(paths(rng, 16, loadings), _equal(16))
-        count += not rule.eliminate(estimates, policies, 1).keep[index]
-    assert count <= at_most(draws, rule.level(1))
+        count += not rule.eliminate(estimates, policies, nth_test(rule)).keep[index]
+    assert count <= at_most(draws, rule.level(nth_test(rule)))
 
 
 def test_lean_is_minus_the_skewness_of_few_events():
     # Two events of size 1 in 16 batches of a policy, none of the other.
     sums = np.zeros((16, 2))
-    sums[:2, 1] = 1.0
+    sums[[2, 9], 1] = 1.0
     lean = studentise(Estimates(sums, _equal(16)), 0).lean
     other = studentise(Estimates(sums, _equal(16)), 1).lean
     skewness = stats.skew(sums[:, 1])
@@ -1107,5 +1153,6 @@ def test_few_events_do_not_look_like_certainty():
     for _ in range(4000):
         events = rng.poisson(6.4 / 16, 16)
         sums = np.column_stack([np.zeros(16), 6.4 / 16 - events])
-        dropped += not rule.eliminate(Estimates(sums, _equal(16)), line(2), 1).keep[1]
+        estimates = Estimates(sums, _equal(16))
+        dropped += not rule.eliminate(estimates, line(2), nth_test(rule)).keep[1]
     assert dropped / 4000 <= 0.006

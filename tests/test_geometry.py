@@ -307,8 +307,8 @@ def test_a_fixed_policy_among_equals_is_rarely_dropped(index):
     )
     rng, draws, count = np.random.default_rng([4, index]), 1000, 0
     for _ in range(draws):
-        count += not rule.eliminate(equals(rng, 16, vectors), policies, 1).keep[index]
-    assert count <= stats.binom.isf(FALSE_ALARM, draws, rule.level(1))
+        count += not rule.eliminate(equals(rng, 16, vectors), policies, epoch).keep[index]
+    assert count <= stats.binom.isf(FALSE_ALARM, draws, rule.level(epoch))
 
 
 def test_a_surface_needs_less_than_a_path_through_it():

@@ -99,7 +99,7 @@ class Paired(Rule):
         """Useful steps up to the end of an epoch."""
         if self.setting.first is not None:
             return int(self.setting.first * self.GROWTH ** (epoch - 1))
-        tested = epoch - self._silent
+        tested = epoch - self.silent
         growth = self.GROWTH ** (tested - 1) if tested > 0 else 2.0 ** (tested - 1)
         return int(max(self.FIRST, self._needed) * growth)
 
@@ -109,7 +109,7 @@ class Paired(Rule):
         return math.ceil(MEMORIES * self.setting.memory)
 
     @cached_property
-    def _silent(self) -> int:
+    def silent(self) -> int:
         """Epochs at the end of which nothing is tested.
 
         Their data can't span enough memories. After each of them, what is played is chosen anew
@@ -125,7 +125,7 @@ class Paired(Rule):
         steps = (self.setting.horizon or 0) / self.setting.width
         if not steps:
             return 0
-        return max(next(k for k in count() if self._data(k) >= steps) - self._silent, 1)
+        return max(next(k for k in count() if self._data(k) >= steps) - self.silent, 1)
 
     def level(self, epoch: int) -> float:
         """δ_k: the same for all epochs within a horizon, and mδ'/((k+m-1)(k+m)), m = 15, after.
@@ -133,7 +133,7 @@ class Paired(Rule):
         Without a horizon δ' = δ, which is what these sum to.
         """
         delta, epochs = self.setting.delta, self._epochs
-        number = epoch - self._silent  # of this test
+        number = epoch - self.silent  # of this test
         if number < 1:
             return 0.0
         if number <= epochs:
@@ -153,7 +153,7 @@ class Paired(Rule):
         estimates = self._remembering(estimates)
         mean = estimates.mean
         known = np.isfinite(mean)
-        if len(estimates.sizes) < 2 or not known.any() or epoch <= self._silent:
+        if len(estimates.sizes) < 2 or not known.any() or epoch <= self.silent:
             return Elimination(np.ones(mean.size, dtype=np.bool_), math.inf)
         best = estimates.best
         freedom = 1 / largest_share(estimates) - 1

@@ -22,6 +22,7 @@ number of periods alone, and so do the bits.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from types import FunctionType
 from typing import Any
@@ -30,7 +31,7 @@ import numpy as np
 from numba import njit
 
 from iopea.kernels.threads import in_threads
-from iopea.types import Array, PeriodCost
+from iopea.types import Array, Indices, PeriodCost
 
 #: Policies advanced together, so that their states stay in the first-level cache.
 BLOCK = 512
@@ -231,6 +232,106 @@ def _roll_out(level, demand, on_hand, pipeline, stop_when_empty, stock, sales, l
     return demand.shape[0], on_hand
 
 
+#: How orders are rounded to multiples: what is added to a number of multiples before it is cut.
+_ROUNDED = {"up": 1.0, "down": 0.0, "nearest": 0.5}
+
+
+@njit(cache=True, inline="always")
+def rounded_order(level, position, multiple, rounded):  # type: ignore[no-untyped-def]
+    """What is ordered to raise a position to a level, in whole multiples where there are any."""
+    order = order_up_to(level, position)
+    if multiple <= 0.0 or order <= 0.0:
+        return order
+    number = order / multiple
+    near = math.floor(number + 0.5)
+    if abs(number - near) <= _ROUNDING * (1.0 + number):  # whole, but for rounding
+        return near * multiple
+    return math.floor(number + rounded) * multiple
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _replay_orders(  # type: ignore[no-untyped-def]
+    demand, played, levels, ends, lead_time, multiple, rounded, holding, price, warm_up, sums,
+    sizes, start, stop, charged,
+):  # fmt: skip
+    periods = demand.shape[0]
+    pipeline = np.empty(max(lead_time, 1))
+    for j in range(start, stop):
+        level = levels[j]
+        on_hand, position, slot, batch = 0.0, 0.0, 0, 0
+        pipeline[:] = 0.0
+        for t in range(-warm_up, periods):
+            if t >= ends[batch]:
+                batch += 1
+            now = t % periods
+            if level > played[now] * (1 + _ROUNDING):
+                continue  # says nothing of this level
+            order = rounded_order(level, position, multiple, rounded)
+            arriving = order
+            if lead_time > 0:
+                arriving = pipeline[slot]
+                pipeline[slot] = order
+                slot = slot + 1 if slot + 1 < lead_time else 0
+            stock = on_hand + arriving
+            sales = sold_by_now(stock, 0.0, demand[now])
+            on_hand = stock - sales
+            position += order - sales
+            if t >= 0:
+                cost = holding * on_hand - price * sales
+                if charged:
+                    cost += own_cost(stock, sales, order)
+                sums[batch, j] += cost
+                sizes[batch, j] += 1.0
+    return 0
+
+
+def replay_orders(
+    demand: Array,
+    played: Array,
+    levels: Array,
+    ends: Indices,
+    lead_time: int,
+    multiple: float,
+    rounding: str,
+    costs: tuple[float, float],
+    warm_up: int,
+    own: PeriodCost | None = None,
+    threads: int = 1,
+) -> tuple[Array, Array]:
+    """Replay levels on a path of demand, with orders in multiples.
+
+    Parameters
+    ----------
+    demand, played : arrays (periods,). Demand, and the level that was played: a period tells of
+        levels up to that one.
+    levels : array (n,).
+    ends : array. Ends of the batches, the last of them the number of periods.
+    lead_time : int. Periods between order and arrival.
+    multiple, rounding : what orders are multiples of, 0 for nothing; ``"up"``, ``"down"`` or
+        ``"nearest"``.
+    costs : holding cost and lost-sales cost per unit.
+    warm_up : int. Periods before the first that don't count: the last ones of the path.
+    own : callable, optional. A further cost of (stock after arrivals, sales, order).
+
+    Returns
+    -------
+    arrays (batches, n) : pseudo-costs, and the periods that told of each level.
+    """
+    sums, sizes = np.zeros((2, ends.size, levels.size))
+    kernel = _replay_orders if own is None else _compiled_with(_replay_orders, own)
+
+    def advance(start: int, stop: int) -> int:
+        return int(
+            kernel(
+                demand, played, levels, ends, lead_time, multiple, _ROUNDED[rounding], costs[0],
+                costs[1], warm_up, sums, sizes, start, stop, own is not None,
+            )
+        )  # fmt: skip
+
+    in_threads(advance, levels.size, demand.size, BLOCK, threads)
+    return sums, sizes
+
+
 @lru_cache(maxsize=64)
 def _compiled_with(kernel: Any, cost: PeriodCost) -> Any:
     """Compile ``kernel``, and what it calls, with the user's cost in the place of ``own_cost``."""
@@ -334,45 +435,26 @@ def roll_out(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _follow(level, settled, on_hand, pipeline, stock, sales, tolerance):  # type: ignore[no-untyped-def]
+def _follow(level, on_hand, pipeline, stock, sales, tolerance):  # type: ignore[no-untyped-def]
     lead_time = pipeline.shape[0]
-    departures = 0
     for t in range(stock.shape[0]):
         position = on_hand
         for i in range(lead_time):
             position += pipeline[i]
-        # Records are rounded, so a settled system is given some room above the level.
-        above = position - level
-        if above > tolerance if settled else above <= _ROUNDING * level:
-            return t, on_hand, not settled, departures
-        order = order_up_to(level, position)
-        arriving = arrival(pipeline, order)
+        arriving = arrival(pipeline, order_up_to(level, position))
         expected = on_hand + arriving
         if abs(expected - stock[t]) > tolerance:
-            departures += 1
             expected = stock[t]
         # Within the tolerance the expected stock counts: roundings of records would add up.
         on_hand = max(expected - sales[t], 0.0) if sales[t] < stock[t] else 0.0
-    return stock.shape[0], on_hand, settled, departures
+    return on_hand
 
 
 def follow(
-    level: float,
-    settled: bool,
-    on_hand: float,
-    pipeline: Array,
-    stock: Array,
-    sales: Array,
-    tolerance: float,
-) -> tuple[int, float, bool, int]:
-    """Track the real system from its records, until its inventory position crosses the level.
+    level: float, on_hand: float, pipeline: Array, stock: Array, sales: Array, tolerance: float
+) -> float:
+    """Track the real system from its records; return the stock left.
 
-    It is settled once the position is at most the level, until it lies above the
-    level by more than the tolerance. Returns the periods taken, the stock left,
-    whether the system is settled then, and in how many of the periods the stock
-    was not what the orders explain. ``pipeline`` is changed in place.
+    ``pipeline`` is changed in place.
     """
-    periods, on_hand, settled, departures = _follow(
-        level, settled, on_hand, pipeline, stock, sales, tolerance
-    )
-    return int(periods), float(on_hand), bool(settled), int(departures)
+    return float(_follow(level, on_hand, pipeline, stock, sales, tolerance))

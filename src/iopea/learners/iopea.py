@@ -240,13 +240,12 @@ class IOPEA(Learner):
         )
 
     def _departed(self) -> str | None:
-        steps = self._pool.evaluator.departures
-        if not steps:
-            return None
-        return (
-            f"In {steps} of {self.steps} steps the records were not what the policy explains: "
-            "of these the most informative policies are known less well."
-        )
+        evaluator = self._pool.evaluator
+        if evaluator.contradiction is not None:
+            return evaluator.contradiction
+        steps = evaluator.departures
+        said = f"{steps:,} steps are inconsistent with the policy that was played." if steps else ""
+        return " ".join(text for text in (evaluator.note, said) if text) or None
 
     def estimates(self) -> Estimates:
         """What the data says of the survivors now."""

@@ -124,6 +124,9 @@ class Listed(Pool):
 
     def judge(self, rule: Rule, epoch: int) -> float:
         estimates = self.evaluator.estimates()
+        if self.evaluator.contradiction is not None:
+            self._means = estimates.mean
+            return float("inf")
         order = self.order.restrict(self._alive)
         outcome = rule.eliminate(estimates, self.surviving, epoch, order, self._look)
         self._look = None if outcome.look is None else outcome.look.kept(outcome.keep)

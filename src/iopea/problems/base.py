@@ -128,8 +128,18 @@ class Evaluator(ABC):
 
     @property
     def departures(self) -> int:
-        """Steps whose record is not what the played policy explains, where that can happen."""
+        """Steps inconsistent with the policy that was played, where that can happen."""
         return 0
+
+    @property
+    def contradiction(self) -> str | None:
+        """Why nothing may be eliminated on these records, in a sentence; None if they fit."""
+        return None
+
+    @property
+    def note(self) -> str | None:
+        """How records are read, where that is not as the problem says; None otherwise."""
+        return None
 
     @abstractmethod
     def estimates(self) -> Estimates:
@@ -180,6 +190,8 @@ class Problem(ABC):
 
     kind: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
+    #: Columns that a trajectory may have as well.
+    optional_columns: ClassVar[tuple[str, ...]] = ()
     #: Tables of a problem file, beside ``[problem]``, that hold the truth.
     tables: ClassVar[tuple[str, ...]] = ("demand",)
     #: Whether the evaluator is a :class:`PlugInEvaluator`.
@@ -287,10 +299,13 @@ class Problem(ABC):
         """Refuse a trajectory that can't have been observed."""
         control = self.control if isinstance(trajectory.played, Controller) else None
         expected = self.columns if control is None else control.columns
-        if set(trajectory.columns) != set(expected):
+        possible = self.optional_columns if control is None else ()
+        given = set(trajectory.columns)
+        if not set(expected) <= given <= {*expected, *possible}:
+            more = f" and may have {', '.join(possible)}" if possible else ""
             raise InputError(
                 f"A trajectory of a {self.kind} problem has the columns "
-                f"{', '.join(expected)}, not {', '.join(trajectory.columns) or 'none'}."
+                f"{', '.join(expected)}{more}, not {', '.join(trajectory.columns) or 'none'}."
             )
         if control is not None:
             control.check_records(trajectory.columns)

@@ -10,19 +10,17 @@ Since lost demand is not seen, costs are learned as pseudo-costs, without the
 term p D_t that no policy can change. A higher level sees all that a lower one
 would have sold (label ``lem:base_stock_policy_orders``): the order has width 1.
 
-Hand-over. When a lower level takes over, the real stock may lie above it for
-a while. Those periods are left out for all candidates alike, and every
-candidate then goes on from the real state less what its level lies below the
-real one. Its stock stays below the real stock from then on, so that each of its
-periods is known exactly, whether demand was censored or not; and the periods
-left out are chosen before their demand is seen, so that nothing is biased. The
-same is done whenever the real inventory position lies above the level, as with
-stock that was there before the first period.
+Hand-over. When a lower level takes over, the real stock may lie above it for a while. Candidates
+go on in their own states all the while, each as if it had been played from the beginning: nothing
+is left out, and no candidate ever starts from a state that it would not come to. While the lower
+level was played all along, the stock of a candidate is never above the real one, so that each of
+its periods is known exactly, whether demand was censored or not. After a hand-over the highest
+candidates may hold more than is there for a lead time, by at most what the level was lowered by. If
+demand is censored just then, what they would have sold is known from below; the levels that are
+played are still so high then that this hardly ever happens.
 
-Departures. Where the stock was less than the orders explain, as after a short
-delivery, candidates go on in their own states, as if it had not happened. If
-demand was censored in such a period, what the highest levels would have sold is
-known only from below. These periods are counted, and the learner says so.
+Records that tell more than stock and sales, or tell of a level below some candidate, are kept and
+replayed anew: :mod:`iopea.problems.ledger`.
 """
 
 from __future__ import annotations
@@ -41,15 +39,14 @@ from iopea.order import InformationOrder
 from iopea.policies import Box
 from iopea.problems.base import BaseStock, Constants, Evaluator, Problem, as_policies
 from iopea.problems.batches import Batches
+from iopea.problems.ledger import TOLD, Ledger, check_shop
 from iopea.problems.lost_sales_simulator import LostSalesSimulator
 from iopea.problems.own_cost import fingerprint, try_out
 from iopea.problems.shop import (
     MOST_LEAD_TIME,
-    TOLERANCE,
     Levels,
     ShopControl,
     as_levels,
-    check_sales,
 )
 from iopea.problems.tabular_shop import ShopTable, own_radius
 from iopea.types import (
@@ -64,6 +61,8 @@ from iopea.types import (
     Trajectory,
 )
 
+#: Share of the highest level by which stock may differ and still be the same, by rounding.
+ROUNDING = 1e-9
 #: The span of the bias is at most this times max(h, p) L U (Agrawal and Jia, Lemma 2.8).
 SPAN_FACTOR = 36
 
@@ -92,6 +91,7 @@ class LostSales(Model, Problem):
 
     kind: ClassVar[str] = "lost-sales"
     columns: ClassVar[tuple[str, ...]] = ("stock", "sales")
+    optional_columns: ClassVar[tuple[str, ...]] = TOLD
 
     lead_time: Count
     holding_cost: NonNegative
@@ -147,8 +147,10 @@ class LostSales(Model, Problem):
         """Levels below 0 mean nothing; all others do."""
         return self.levels.can_widen
 
-    def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array]:
-        """Sales, and the stock before them."""
+    def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array] | None:
+        """Sales, and the stock before them, unless it may be that of the evening."""
+        if "received" in trajectory.columns:
+            return None
         return trajectory["sales"], trajectory["stock"]
 
     @property
@@ -200,7 +202,7 @@ class LostSales(Model, Problem):
     def check(self, trajectory: Trajectory) -> None:
         """Refuse negative values and sales above the stock that was there."""
         super().check(trajectory)
-        check_sales(trajectory["stock"], trajectory["sales"])
+        check_shop(trajectory)
 
     @property
     def control(self) -> ShopControl:
@@ -254,15 +256,12 @@ class BaseStockReplay(Evaluator):
     ) -> None:
         self._problem = problem
         self._threads = threads
-        self._tolerance = TOLERANCE * problem.levels.high
         # The real system.
         self._on_hand = 0.0
         self._pipeline = np.zeros(problem.lead_time)
-        self._played = -1.0
-        self._settled = False
-        self._follows = False
-        self._departures = 0
+        self._ledger = Ledger(problem.lead_time, problem.levels.step)
         # The candidates.
+        self._running = False
         self._levels = np.array(levels, dtype=np.float64)
         self._ring = np.zeros((problem.lead_time + 2, levels.size), dtype=precision)
         self._head = 0
@@ -270,27 +269,39 @@ class BaseStockReplay(Evaluator):
         self._batches = Batches(levels.size, precision)
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed periods; those of a hand-over don't count."""
+        """Take in observed periods, each of which counts."""
         level = trajectory.policy[0]
-        stock, sales = trajectory["stock"], trajectory["sales"]
-        if level != self._played:
-            self._played = level
-            self._follows = False
-        first = 0
-        if evaluate and not self._settled:
+        plain = set(trajectory.columns) == set(self._problem.columns)
+        if evaluate and not self._ledger.open and not (plain and self._informs_all(level)):
+            self._open_ledger()
+        if evaluate and not self._running and not self._ledger.open:
             self._resume(level)
-            self._settled = True
-        while first < stock.size:
-            taken, self._on_hand, self._follows, departures = kernels.follow(
-                level, self._follows, self._on_hand, self._pipeline,
-                stock[first:], sales[first:], self._tolerance,
-            )  # fmt: skip
-            self._departures += departures
-            first += taken
-        if evaluate:
+        stock, sales = trajectory["stock"], trajectory["sales"]
+        self._on_hand = kernels.follow(
+            level, self._on_hand, self._pipeline, stock, sales, ROUNDING * self._levels_bound
+        )
+        self._running = evaluate
+        if not evaluate:
+            self._ledger.interrupt()
+            return 0
+        self._ledger.add(trajectory)
+        if not self._ledger.open:
             self._replay(sales)
-        self._settled &= evaluate
-        return stock.size if evaluate else 0
+        return len(trajectory)
+
+    @property
+    def _levels_bound(self) -> float:
+        return self._problem.levels.high
+
+    def _informs_all(self, level: float) -> bool:
+        return bool(self._levels.max(initial=0.0) <= level * (1 + ROUNDING))
+
+    def _open_ledger(self) -> None:
+        """Keep all records from here on, and what was learned before if the records did fit."""
+        if self._ledger.contradiction is not None:
+            self._batches.clear()
+        self._settle()
+        self._ledger.begin()
 
     def _resume(self, level: float) -> None:
         """Put every candidate in the real state, less what its level lies below the real one."""
@@ -301,12 +312,18 @@ class BaseStockReplay(Evaluator):
             held -= less
             cut -= less
         costs, running = self._problem.unit_costs, self._batches.running
-        running += self._pending()
+        self._settle()
         self._ring = kernels.start_ring(
             self._levels, state[0], np.array(state[1:]), self._ring.dtype.name
         )
         self._head = self._since = 0
         running += kernels.potential(self._ring, 0, costs).astype(running.dtype)
+
+    def _settle(self) -> None:
+        """Let the running sum say what the batch in progress has cost."""
+        self._batches.running += self._pending().astype(self._batches.running.dtype)
+        self._ring[:] = 0.0
+        self._since = 0
 
     def _pending(self) -> Array:
         """What the batch in progress has cost, less what its running sum says."""
@@ -336,11 +353,33 @@ class BaseStockReplay(Evaluator):
 
     @property
     def departures(self) -> int:
-        """Periods whose stock was not what the orders explain."""
-        return self._departures
+        """Periods inconsistent with the orders of the policy that was played."""
+        return self._ledger.inconsistent
+
+    @property
+    def contradiction(self) -> str | None:
+        """That the records don't fit the model, with the likely reason."""
+        return self._ledger.contradiction
+
+    @property
+    def note(self) -> str | None:
+        """How the records are read, where that is not as the problem says."""
+        return self._ledger.note
 
     def estimates(self) -> Estimates:
         """Pseudo-costs by batch, the one in progress included."""
+        if not self._ledger.open:
+            return self._replayed()
+        told = self._ledger.estimates(
+            self._levels, self._problem.unit_costs, self._problem.period_cost, self._threads
+        )
+        before = self._replayed()
+        if not len(before.sizes) or not self._ledger.as_modelled:
+            return told
+        sizes = np.vstack([_spread(before), _spread(told)])
+        return Estimates(np.vstack([before.sums, told.sums]), sizes, memory=told.memory)
+
+    def _replayed(self) -> Estimates:
         batches = self._batches
         sizes = np.full(len(batches.costs), float(batches.size))
         if not batches.filled:
@@ -350,6 +389,7 @@ class BaseStockReplay(Evaluator):
 
     def forget(self) -> None:
         """Start counting anew, from the present states."""
+        self._ledger.clear()
         self._batches.clear()
         self._batches.running += kernels.potential(
             self._ring, self._head, self._problem.unit_costs
@@ -367,9 +407,8 @@ class BaseStockReplay(Evaluator):
         return {
             "on_hand": self._on_hand,
             "pipeline": self._pipeline.copy(),
-            "played": self._played,
-            "settled": self._settled,
-            "departures": self._departures,
+            "running": self._running,
+            "ledger": self._ledger.state_dict(),
             "levels": self._levels.copy(),
             "ring": self._ring.copy(),
             "head": self._head,
@@ -379,11 +418,17 @@ class BaseStockReplay(Evaluator):
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
-        self._on_hand, self._played = float(state["on_hand"]), float(state["played"])
-        self._settled, self._head = bool(state["settled"]), int(state["head"])
-        self._departures = int(state["departures"])
+        self._on_hand, self._head = float(state["on_hand"]), int(state["head"])
+        self._running = bool(state["running"])
+        self._ledger.load_state_dict(state["ledger"])
         self._pipeline = np.array(state["pipeline"])
         self._levels = np.array(state["levels"])
         self._since = int(state["since"])
         self._ring = np.array(state["ring"])
         self._batches.load_state_dict(state["batches"])
+
+
+def _spread(estimates: Estimates) -> Array:
+    """Sizes of batches for each policy."""
+    sizes = estimates.sizes if estimates.sizes.ndim == 2 else estimates.sizes[:, None]
+    return np.broadcast_to(sizes, estimates.sums.shape)

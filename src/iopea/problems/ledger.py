@@ -1,0 +1,293 @@
+"""What was told of a shop with a lead time: do the records fit the model, and what follows if so.
+
+Where orders, arrivals and gaps are told, or a policy was played that tells of some candidates
+alone, the records are kept, read as they fit (:mod:`iopea.problems.records`), and every candidate
+is replayed on them anew: with the lead time and the order sizes that the records show, from the
+state on to which the end of the records leads it. A period tells of a candidate if the level that
+was played is at least its own. Periods without record are left out. A candidate may then hold more
+than was there, as after a short delivery. If demand was censored in such a period, it is filled in
+from the product-limit law of all records.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from iopea.errors import InputError
+from iopea.kernels import lost_sales as kernels
+from iopea.problems.product_limit import ProductLimit
+from iopea.problems.records import (
+    FITS,
+    MOST_RECORDS,
+    Reading,
+    Records,
+    consistent_with_model,
+    evening_hint,
+    explain,
+    read,
+)
+from iopea.seeds import seed_for
+from iopea.types import Array, Estimates, Indices, Mask, PeriodCost, State, Trajectory
+
+#: Columns of a trajectory that a shop may have beside stock and sales.
+TOLD = ("ordered", "received", "gap")
+#: Rows of what is kept.
+_COLUMNS = ("level", "stock", "sales", *TOLD)
+#: Length of the first batches, which doubles so that there are never more than this many.
+FIRST_BATCH, MOST_BATCHES = 4, 256
+#: The most batch costs to hold; above it, fewer batches are made.
+MOST_COSTS = 2**23
+#: Lead times for which candidates run before costs are counted.
+WARM_UP = 4
+#: Records up to which nothing is said of those that don't fit.
+_FEW = 12
+
+
+def check_told(trajectory: Trajectory) -> None:
+    """Refuse orders, arrivals and gaps that can't be, and sales that nothing explains."""
+    columns = trajectory.columns
+    for name in TOLD:
+        values = columns.get(name)
+        if values is not None and values.size and values.min() < 0:
+            step = int(values.argmin())
+            raise InputError(f"{name} is {values[step]} at step {step}: it can't be negative.")
+    gap = columns.get("gap")
+    if gap is not None and (gap != np.floor(gap)).any():
+        step = int((gap != np.floor(gap)).argmax())
+        raise InputError(
+            f"gap is {gap[step]} at step {step}: give the number of periods without a record "
+            "just before the step, 0 if there are none."
+        )
+
+
+def check_shop(trajectory: Trajectory) -> None:
+    """Refuse negative values, and sales above the stock unless arrivals are told.
+
+    With these, stock of the evening can be told from stock of the morning.
+    """
+    stock, sales = trajectory["stock"], trajectory["sales"]
+    for name, values in (("stock", stock), ("sales", sales)):
+        if values.size and values.min() < 0:
+            step = int(values.argmin())
+            raise InputError(f"{name} is {values[step]} at step {step}: it can't be negative.")
+    check_told(trajectory)
+    above = np.flatnonzero(sales > stock)
+    if above.size and "received" not in trajectory.columns:
+        step = int(above[0])
+        raise InputError(
+            f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: "
+            f"they can be at most that.{evening_hint(stock, sales)}"
+        )
+
+
+def _columns_of(trajectory: Trajectory) -> Array:
+    """The records of a trajectory as rows, NaN where orders and arrivals are not told."""
+    steps = len(trajectory)
+    unknown = {"ordered": math.nan, "received": math.nan, "gap": 0.0}
+    level = np.full(steps, trajectory.policy[0])
+    rows = [level, trajectory["stock"], trajectory["sales"]]
+    rows += [trajectory.columns.get(name, np.full(steps, unknown[name])) for name in TOLD]
+    return np.array(rows)
+
+
+class Ledger:
+    """The records of a shop, as far as they are needed.
+
+    Parameters
+    ----------
+    lead_time : int. As the problem says [L].
+    step : float, optional. Of the levels.
+
+    As long as nothing but stock and sales is told, the last records are kept, to see whether they
+    fit. From the first that tells more, all are kept, and :attr:`open` is true.
+    """
+
+    def __init__(self, lead_time: int, step: float | None) -> None:
+        self._lead_time, self._step = lead_time, step
+        self._rows = np.empty((len(_COLUMNS), 0))
+        self._parts: list[Array] = []
+        self._held = 0
+        self._faults = 0
+        self._steps = 0
+        self._interrupted = False
+        self.open = False
+        self._known: Reading | None = None
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Take in records."""
+        self._known = None
+        self._steps += len(trajectory)
+        rows = _columns_of(trajectory)
+        if self._interrupted and len(trajectory):
+            rows[_COLUMNS.index("gap"), 0] += self._lead_time + 1
+            self._interrupted = False
+        while rows.shape[1]:
+            room = rows.shape[1] if self.open else MOST_RECORDS - self._held
+            part, rows = rows[:, :room], rows[:, room:]
+            self._parts.append(part)
+            self._held += part.shape[1]
+            if not self.open and self._held == MOST_RECORDS:
+                self._forget_half()
+
+    def interrupt(self) -> None:
+        """Steps go by that are not told: what is under way is unknown then."""
+        self._interrupted = self._steps > 0
+
+    def _forget_half(self) -> None:
+        """Count what does not fit in the older half of the records, and drop it."""
+        half = MOST_RECORDS // 2
+        self._faults += int(self._inconsistent()[:half].sum())
+        self._rows = self._rows[:, half:].copy()
+        self._held -= half
+
+    def begin(self) -> None:
+        """Keep all records from here on; those before were judged without being kept."""
+        if self.open:
+            return
+        self._rows, self._parts = np.empty((len(_COLUMNS), 0)), []
+        self._held = self._faults = self._steps = 0
+        self.open, self._known = True, None
+
+    def _joined(self) -> Array:
+        if self._parts:
+            self._rows = np.concatenate([self._rows, *self._parts], axis=1)
+            self._parts = []
+        return self._rows
+
+    @property
+    def records(self) -> Records:
+        """The records that are held."""
+        return Records(*self._joined())
+
+    def _inconsistent(self) -> Mask:
+        return consistent_with_model(self.records, self._lead_time, self._step)
+
+    @property
+    def reading(self) -> Reading:
+        """How the records that are held must be read."""
+        if self._known is None:
+            self._known = read(self.records, self._lead_time, self._step)
+        return self._known
+
+    @property
+    def inconsistent(self) -> int:
+        """Steps that don't fit: the model, or once more is told, the reading."""
+        if self.open:
+            return int(self.reading.inconsistent.sum())
+        return self._faults + (int(self._inconsistent().sum()) if self._held else 0)
+
+    @property
+    def contradiction(self) -> str | None:
+        """That the records don't fit, with the likely reason; None if they do."""
+        if self._held < _FEW:
+            return None
+        faults, reading = self.inconsistent, self.reading
+        told = reading.as_told(self._lead_time) or bool(reading.missing.size)
+        if faults <= FITS * self._steps and (told or self.open):
+            return None
+        reason = explain(reading, self.records, self._lead_time) or ""
+        return (
+            f"{faults:,} of {self._steps:,} steps contradict the model, so that nothing is "
+            f"eliminated on these records. {reason}{self._advice(reading)}"
+        )
+
+    def _advice(self, reading: Reading) -> str:
+        if self.open:
+            return ""
+        if reading.missing.size:
+            return " Tell the column gap: the periods without a record just before each step."
+        return " Tell the columns ordered and received, and these will be followed."
+
+    @property
+    def note(self) -> str | None:
+        """How the records are read, where that is not as the problem says."""
+        reading = self.reading if self.open and self._held >= _FEW else None
+        if reading is None or reading.as_told(self._lead_time) or self.contradiction:
+            return None
+        text = explain(reading, self.records, self._lead_time)
+        return f"{text} Candidates are judged accordingly." if text else None
+
+    @property
+    def as_modelled(self) -> bool:
+        """Whether what was judged before the ledger was opened may be used beside it."""
+        reading = self.reading
+        return reading.lead_time == self._lead_time and not reading.multiple and not reading.evening
+
+    def estimates(
+        self,
+        levels: Array,
+        costs: tuple[float, float],
+        own: PeriodCost | None = None,
+        threads: int = 1,
+    ) -> Estimates:
+        """Pseudo-costs by batch of candidates on all records."""
+        records, reading = self.records, self.reading
+        stock, sales = reading.stock, np.minimum(records.sales, reading.stock)
+        ends = _batch_ends(sales.size, levels.size)
+        if not sales.size:
+            return Estimates(np.empty((0, levels.size)), np.empty(0))
+        sold_out = sales >= stock
+        law = ProductLimit(sales, sold_out)
+        demand = law.demand(_shares(sales.size)) if sold_out.any() else sales
+        unseen = np.isinf(demand)
+        low = np.where(unseen, sales.max(), demand)
+
+        def replay(path: Array, until: Indices) -> tuple[Array, Array]:
+            return kernels.replay_orders(
+                path, records.level, levels, until, reading.lead_time, reading.multiple,
+                reading.rounding, costs, WARM_UP * (reading.lead_time + 1), own, threads,
+            )  # fmt: skip
+
+        sums, sizes = replay(low, ends)
+        memory = np.full(levels.size, float(max(reading.lead_time, 1)))
+        if unseen.any():
+            whole = ends[-1:]
+            high = np.where(unseen, 2 * levels.max(initial=0.0) + sales.max(), demand)
+            change = replay(high, whole)[0] - replay(low, whole)[0]
+            told = np.abs(change[0]) <= 1e-9 * np.abs(sums).sum(axis=0)
+            sums, sizes = sums * told, sizes * told
+        if (sizes == sizes[:, :1]).all():
+            return Estimates(sums, sizes[:, 0].copy(), memory=memory)
+        return Estimates(sums, sizes, memory=memory)
+
+    def clear(self) -> None:
+        """Forget all records."""
+        self._rows, self._parts = np.empty((len(_COLUMNS), 0)), []
+        self._held = self._faults = self._steps = 0
+        self._known = None
+
+    def state_dict(self) -> State:
+        """The records and counts."""
+        return {
+            "rows": self._joined().copy(),
+            "faults": self._faults,
+            "steps": self._steps,
+            "interrupted": self._interrupted,
+            "open": self.open,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._rows = np.array(state["rows"], dtype=np.float64).reshape(len(_COLUMNS), -1)
+        self._parts, self._known = [], None
+        self._held = self._rows.shape[1]
+        self._faults, self._steps = int(state["faults"]), int(state["steps"])
+        self._interrupted, self.open = bool(state["interrupted"]), bool(state["open"])
+
+
+def _batch_ends(periods: int, policies: int) -> Indices:
+    most = min(MOST_BATCHES, max(16, MOST_COSTS // max(policies, 1)))
+    size = FIRST_BATCH
+    while periods > size * most:
+        size *= 2
+    return np.minimum(np.arange(size, periods + size, size, dtype=np.intp), periods)
+
+
+def _shares(periods: int) -> Array:
+    """Where in the law of demand each period is filled in: the same whatever comes after it."""
+    return np.random.Generator(np.random.PCG64(seed_for("imputation"))).random(periods)
