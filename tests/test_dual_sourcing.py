@@ -247,7 +247,7 @@ def test_a_net_has_one_policy_for_all_that_do_the_same(expedited, regular, radiu
         # (z_e, z_e) stands for itself, where it is there.
         for z_e, z_r in part.tolist():
             if z_e > z_r:
-                assert z_e not in axes[1]
+                assert np.abs(axes[1] - z_e).min() > 1e-9
     assert policies.count(radius) == len(policies.net(radius))
 
 
@@ -601,7 +601,7 @@ def test_of_a_candidate_that_held_more_few_periods_tell(expedited):
                 state, there, _, _, _ = dual_index_period(state, candidate, wanted)
                 held.append(there)
             needed, factor = np.mean(held[before.size :]), 2
-        enough = int((stock >= needed - 5e-3 * problem.bound).sum())
+        enough = int((stock >= needed - 1e-6 * problem.bound).sum())
         expected.append(min(factor * enough, 900))
     telling = evaluator.estimates().telling
     assert telling.tolist() == expected
@@ -625,9 +625,9 @@ def test_on_hits_the_sample_is_demand_as_far_as_the_level_reaches():
     evaluator = problem.evaluator(np.array([[1.0, 2.0], [3.0, 6.0]]))
     evaluator.observe(path, True)
     stock, sales = evaluator._data()
-    hits = np.abs(path["stock"] - 6.0) <= 5e-3 * problem.bound
+    hits = np.abs(path["stock"] - 6.0) <= 1e-6 * problem.bound
     assert sales.size == hits.sum() > 100
-    assert (np.abs(stock - 6.0) <= 5e-3 * problem.bound).all()
+    assert (np.abs(stock - 6.0) <= 1e-6 * problem.bound).all()
     for reach in (1.0, 2.0, 5.9):
         np.testing.assert_array_equal(np.minimum(sales, reach), np.minimum(demand[hits], reach))
 
@@ -783,7 +783,6 @@ def test_rounded_records_change_nothing_much(estimator):
     for told in (path, rounded):
         evaluator = problem.evaluator(policies)
         evaluator.observe(told, True)
-        assert evaluator.departures == 0
         means.append(evaluator.estimates().mean)
     # Of 1 % of the periods it is decided anew whether they are of use, and in which orders: of
     # so many periods the order changes a mean by less than 0.02.
@@ -803,11 +802,14 @@ def test_of_candidates_above_all_that_was_played_nothing_is_said(estimator):
     assert np.isnan(estimates.mean[2])
 
 
-def test_departures_are_told():
+def test_records_that_contradict_the_model_are_told_and_stop_the_verdicts():
     learner = IOPEA(small("product-limit"), radius=1.0)
-    played = learner.ask().policy
-    learner.tell(Trajectory(played, stock=np.full(40, 1.0), sales=np.full(40, 1.0)))
-    assert "of 40 steps the records were not what the policy explains" in learner.outlook
+    while learner.steps < 200:
+        play = learner.ask()
+        ones = np.ones(play.steps)
+        learner.tell(Trajectory(play.policy, stock=ones, sales=ones))
+    assert learner.survivors == learner.count
+    assert "steps contradict the model, so that nothing is eliminated" in learner.outlook
 
 
 # The learner
@@ -832,7 +834,7 @@ def play_and_count(learner, problem, steps, seed):
         play = learner.ask()
         path = system.play(play.policy, min(play.steps, steps - done), play.until_start).trajectory
         learner.tell(path)
-        hits += (np.abs(path["stock"] - max(play.policy)) <= 5e-3 * problem.bound).sum()
+        hits += (np.abs(path["stock"] - max(play.policy)) <= 1e-6 * problem.bound).sum()
         done += len(path)
     return hits / steps
 
@@ -1088,8 +1090,8 @@ def test_a_wrong_tell_is_refused_and_changes_nothing():
     before, played = learner.state_dict(), learner.ask().policy
     many = {"stock": np.zeros(65), "sales": np.zeros(65)}
     for path, words in [
-        (Trajectory(played, **many), "Cannot tell 65 steps: ask.. requested at most 48"),
-        (Trajectory((1.0, 2.0), stock=[1.0], sales=[1.0]), "Cannot tell of policy 1, 2"),
+        (Trajectory(played, **many), "Cannot tell 65 steps: ask.. requested at most 6"),
+        (Trajectory((1.0, 9.0), stock=[1.0], sales=[1.0]), "Cannot tell of policy 1, 9"),
         (Trajectory(3.0, stock=[1.0], sales=[1.0]), "Cannot tell of policy 3"),
         (Trajectory(played, stock=[3.0], sales=[4.0]), "4.0"),
     ]:

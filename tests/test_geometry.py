@@ -305,6 +305,7 @@ def test_a_fixed_policy_among_equals_is_rarely_dropped(index):
     rule = Paired(
         Setting(policies=100, width=1, span=1.0, cost_range=1.0, lipschitz=0.0, delta=0.5)
     )
+    epoch = rule.silent + 1
     rng, draws, count = np.random.default_rng([4, index]), 1000, 0
     for _ in range(draws):
         count += not rule.eliminate(equals(rng, 16, vectors), policies, epoch).keep[index]

@@ -73,7 +73,8 @@ def test_what_the_last_look_knew_is_saved(looks, restart, tmp_path):
     """The next test takes off what the last one has spent: a state without it would not do."""
     problem, settings = shop(), {"restart": restart}
     first, system = learner_with(settings), problem.simulator(DEMAND, seed=5)
-    while len(first.records) < looks or first.steps < 20:
+    epochs = first.rule.silent + looks if looks else 0
+    while len(first.records) < epochs or first.steps < 20:
         play = first.ask()
         first.tell(system.play(play.policy, 1).trajectory)
     state = first.state_dict()
@@ -99,7 +100,7 @@ def test_what_the_last_look_knew_is_saved(looks, restart, tmp_path):
         blind.load_state_dict(state)
         again.load_state_dict(iopea.load_state(tmp_path / "system.npz"))
         iopea.run(blind, again, 500)
-        assert blind.records[looks].threshold > first.records[looks].threshold
+        assert blind.records[epochs].threshold > first.records[epochs].threshold
 
 
 @pytest.mark.parametrize("first", [1, 3, 17, 200])
@@ -117,13 +118,20 @@ def test_the_first_epoch_is_as_long_as_asked_for(first):
         IOPEA(problem, radius=0.05).load_state_dict(learner.state_dict())
 
 
-def test_without_a_wish_the_first_epoch_has_forty_steps():
-    learner = IOPEA(shop(), radius=0.05)
+@pytest.mark.parametrize("lead_time", [0, 2, 3, 50])
+def test_without_a_wish_the_first_test_comes_after_48_steps_or_20_lead_times(lead_time):
+    """Before it the data is doubled three times, and nothing is dropped."""
+    first = max(48, 20 * lead_time)
+    learner = IOPEA(shop(lead_time=lead_time), radius=0.05)
     assert learner.settings()["first_epoch"] is None
-    assert learner.ask().steps == 48
-    same = IOPEA(shop(), radius=0.05, first_epoch=48)
-    lengths = [[each.rule.epoch_length(k) for k in range(1, 30)] for each in (learner, same)]
-    assert lengths[0] == lengths[1]
+    assert learner.ask().steps == first // 8
+    same = IOPEA(shop(lead_time=lead_time), radius=0.05, first_epoch=first)
+    totals = [
+        np.cumsum([each.rule.epoch_length(k) for k in range(1, 30)]) for each in (learner, same)
+    ]
+    assert totals[0][:3].tolist() == [first // 8, first // 4, first // 2]
+    np.testing.assert_array_equal(totals[0][3:], totals[1][:-3])
+    assert (learner.rule.silent, same.rule.silent) == (3, 0)
 
 
 def test_a_shop_that_reports_once_a_day_learns_the_same():
@@ -244,8 +252,12 @@ def test_a_wrong_tell_is_refused_and_changes_nothing():
     learner = learner_with({})
     before = learner.state_dict()
     many = {"stock": np.zeros(65), "sales": np.zeros(65)}
+    most = learner.ask().steps
     for path, words in [
-        (Trajectory(7.0, **many), "Cannot tell 65 steps: ask.. requested at most 48 for policy 7"),
+        (
+            Trajectory(7.0, **many),
+            f"Cannot tell 65 steps: ask.. requested at most {most} for policy 7",
+        ),
         (
             Trajectory(3.0, stock=[3.0], sales=[1.0]),
             "Cannot tell of policy 3: ask.. requested policy 7",

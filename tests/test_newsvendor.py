@@ -271,10 +271,18 @@ def test_impossible_sales_are_refused_and_roundings_are_not():
     problem = stand()
     for path, words in [
         (Trajectory(3.0, sales=[1.0, -0.5]), "-0.5 at step 1"),
-        (Trajectory(3.0, sales=[3.5]), "3.5 at step 0: with 3.0"),
-        (Trajectory(3.0, sales=[1.0], stock=[3.0]), "columns sales, not sales, stock"),
-        (Trajectory(3.0), "columns sales, not none"),
+        (Trajectory(3.0, sales=[3.5]), "3.5 at step 0: with 3 "),
+        (
+            Trajectory(3.0, sales=[1.0], stock=[3.0]),
+            "columns sales and may have received, not sales, stock",
+        ),
+        (Trajectory(3.0), "may have received, not none"),
     ]:
         with pytest.raises(InputError, match=words):
             problem.check(path)
-    problem.check(Trajectory(10.0 / 3, sales=[3.34]))
+    problem.check(Trajectory(10.0 / 3, sales=[3.333334]))
+    with pytest.raises(InputError, match="tell it as 'received'"):
+        problem.check(Trajectory(10.0 / 3, sales=[3.34]))
+    problem.check(Trajectory(10.0 / 3, sales=[3.34], received=[3.5]))
+    with pytest.raises(InputError, match="received is -1"):
+        problem.check(Trajectory(10.0 / 3, sales=[0.0], received=[-1.0]))

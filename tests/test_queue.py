@@ -598,10 +598,12 @@ def test_all_policies_inform_each_other():
 def test_a_learner_is_told_nothing_of_the_scale():
     one, other = queue(arrivals=[6.0, 3.0, 0.0]), queue(arrivals=[4.0, 2.0, 9.0])
     assert one.describe() == other.describe()
-    path = one.simulator(RATES).play((0.0, 0.0, 0.0), 40).trajectory
-    learners = [iopea.IOPEA(each) for each in (one, other)]
-    for learner in learners:
-        learner.tell(path)
+    learners, system = [iopea.IOPEA(each) for each in (one, other)], one.simulator(RATES)
+    while learners[0].steps < 400:
+        play = learners[0].ask()
+        path = system.play(play.policy, play.steps).trajectory
+        for learner in learners:
+            learner.tell(path)
     assert_same_state(learners[0].state_dict(), learners[1].state_dict())
 
 

@@ -199,7 +199,9 @@ def with_freedom(critical: float, most: float, freedom: Array) -> Array:
         return np.full(freedom.size, critical)
     # As a function of 1/ν, quantiles are smooth; fewer than 2 degrees are not looked at.
     inverse = np.linspace(1 / most, max(0.5, 1 / most), _QUANTILES)
-    return np.asarray(np.interp(1 / np.maximum(freedom, _ROUNDING), inverse, -stdtrit(1 / inverse, chance)))
+    return np.asarray(
+        np.interp(1 / np.maximum(freedom, _ROUNDING), inverse, -stdtrit(1 / inverse, chance))
+    )
 
 
 def _moved(norm: Array, largest: float) -> Mask:

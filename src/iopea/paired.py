@@ -29,7 +29,6 @@ from iopea.order import InformationOrder
 from iopea.rule import Elimination, Rule
 from iopea.types import Array, Estimates
 
-
 #: Memories of the system that data must span before a policy is dropped.
 MEMORIES = 20
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from reprlib import repr as short
 
@@ -128,6 +129,21 @@ class PolicyClass(ABC):
         net = self.net(self.extent or 1.0)
         return net[rng.integers(len(net), size=n)]
 
+    def contains(self, policy: Sequence[float]) -> bool:
+        """Whether a policy, as people write it, is one of the class.
+
+        >>> Box(0, 7, step=0.1).contains([0.3]), Box(0, 7).contains([7.5])
+        (True, False)
+        """
+        if len(policy) != self.dimension:
+            return False
+        net = self.net(self.extent or 1.0)
+        return bool((np.abs(net - np.array(policy)).max(axis=1) <= self._as_written).any())
+
+    @property
+    def _as_written(self) -> float:
+        return SAME_POINT * max(self.bound, ROUNDING)
+
     def neighbours(self, policy: Array) -> Array:
         """A policy and all that differ from it in one coordinate, where there are steps."""
         raise InputError(f"{self!r} has no steps in which a policy could be changed.")
@@ -245,6 +261,20 @@ class Box(PolicyClass):
         axes = [self._points(axis, radius) for axis in range(self.dimension)]
         grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
         return grid.reshape(points, self.dimension)
+
+    def contains(self, policy: Sequence[float]) -> bool:
+        """Whether a policy lies in the box, and on its steps."""
+        if len(policy) != self.dimension:
+            return False
+        near = self._as_written
+        for axis, value in enumerate(policy):
+            low, high = self.low[axis], self.high[axis]
+            if not low - near <= value <= high + near:
+                return False
+            step = None if self.step is None else self.step[axis]
+            if step is not None and abs(value - low - step * round((value - low) / step)) > near:
+                return False
+        return True
 
     def thinned(self, per_axis: int, radius: float) -> Array:
         """``net(radius)``, with at most ``per_axis`` values on each axis, each axis by itself.

@@ -108,6 +108,11 @@ class Trajectory:
     def __len__(self) -> int:
         return next((values.size for values in self.columns.values()), 0)
 
+    def part(self, first: int, last: int) -> Trajectory:
+        """Some of the steps, in a row."""
+        columns = {name: values[first:last] for name, values in self.columns.items()}
+        return Trajectory(self._policy, **columns)
+
     def __getitem__(self, name: str) -> Array:
         return self.columns[name]
 

@@ -26,7 +26,7 @@ from numba import njit
 from iopea.kernels.lost_sales import arrival, order_up_to
 from iopea.kernels.stock import raised, sold
 from iopea.kernels.threads import in_threads
-from iopea.types import Array, Indices
+from iopea.types import Array, Indices, Mask
 
 #: Policies advanced together, so that their states stay in the first-level cache.
 BLOCK = 512
@@ -333,32 +333,33 @@ def roll_out(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _follow(z_e, z_r, on_hand, regular, expedited, stock, sales, tolerance):  # type: ignore[no-untyped-def]
-    departures = 0
+def _follow(z_e, z_r, on_hand, regular, expedited, stock, sales, tolerance, bad):  # type: ignore[no-untyped-def]
     for t in range(stock.shape[0]):
-        _, _, expected = _order(z_e, z_r, on_hand, regular, expedited)
+        _, _, expected = _order(z_e[t], z_r[t], on_hand, regular, expedited)
         if abs(expected - stock[t]) > tolerance:
-            departures += 1
+            bad[t] = True
             expected = stock[t]
         # Within the tolerance the expected stock counts: roundings of records would add up.
         on_hand = max(expected - sales[t], 0.0) if sales[t] < stock[t] else 0.0
-    return on_hand, departures
+    return on_hand
 
 
 def follow(
-    policy: tuple[float, ...],
+    policies: Array,
     on_hand: float,
     regular: Array,
     expedited: Array,
     stock: Array,
     sales: Array,
     tolerance: float,
-) -> tuple[float, int]:
+) -> tuple[float, Mask]:
     """Track the real system from its records, the pipelines changed in place.
 
-    Returns the stock left, and in how many periods the stock was not what the orders explain.
+    ``policies`` has z_e and z_r of each period, an array (2, periods). Returns the stock left, and
+    in which periods the stock was not what the orders explain.
     """
-    on_hand, departures = _follow(
-        policy[0], policy[1], on_hand, regular, expedited, stock, sales, tolerance
+    bad = np.zeros(stock.size, dtype=np.bool_)
+    left = _follow(
+        policies[0], policies[1], on_hand, regular, expedited, stock, sales, tolerance, bad
     )
-    return float(on_hand), int(departures)
+    return float(left), bad

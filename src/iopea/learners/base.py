@@ -102,10 +102,11 @@ class Learner(ABC):
         """
         play = self._ask()
         if not self._asked(trajectory.played, play.policy):
-            raise InputError(
-                f"Cannot tell of {_shown(trajectory.played)}: "
-                f"ask() requested {_shown(play.policy)}."
-            )
+            self._check_other(trajectory.played, play.policy)
+            self.problem.check(trajectory)
+            if len(trajectory):
+                self._tell_other(trajectory)
+            return
         self.problem.check(trajectory)
         if len(trajectory) > play.steps:
             raise InputError(
@@ -204,6 +205,14 @@ class Learner(ABC):
             math.isclose(a, b, rel_tol=_AS_WRITTEN, abs_tol=least)
             for a, b in zip(played, asked, strict=True)
         )
+
+    def _check_other(self, played: Policy | Controller, asked: Policy | Controller) -> None:
+        """Refuse what was not asked for, unless a learner can use it."""
+        raise InputError(f"Cannot tell of {_shown(played)}: ask() requested {_shown(asked)}.")
+
+    def _tell_other(self, trajectory: Trajectory) -> None:
+        """Take in data of a policy that was not asked for, and count its steps."""
+        raise NotImplementedError
 
     @abstractmethod
     def _ask(self) -> Play: ...

@@ -23,6 +23,7 @@ from iopea.problems.base import Problem
 from iopea.seeds import seed_for
 from iopea.types import (
     Array,
+    Controller,
     EpochRecord,
     Estimates,
     Play,
@@ -278,20 +279,54 @@ class IOPEA(Learner):
             return Play(self.problem.restart_policy, RETURN_STEPS, self.epoch, until_start=True)
         return Play(self._queue[0], self._remaining, self.epoch)
 
+    def _check_other(self, played: Policy | Controller, asked: Policy | Controller) -> None:
+        """Data of any policy of the class is of use; it informs what the order says."""
+        if isinstance(played, Controller) or not self.problem.policy_class.contains(played):
+            what = str(played) if isinstance(played, Controller) else show_policy(played)
+            raise InputError(
+                f"Cannot tell of policy {what}, which is not one of the class: tell of what ask() "
+                f"requested, {show_policy(self._queue[0])}, or of another policy of the class."
+            )
+        if self.restart == "return":
+            raise InputError(
+                f"Cannot tell of policy {show_policy(played)}: with restart 'return' every policy "
+                f"starts from the initial state, so that only what ask() requested can be told."
+            )
+
+    def _tell_other(self, trajectory: Trajectory) -> None:
+        """Steps count for the policy that is due if they tell of all that it tells of."""
+        first = 0
+        while first < len(trajectory):
+            both = np.array([trajectory.policy, self._queue[0]])
+            useful = self.problem.order(both).informs(0, 1)
+            part = trajectory.part(first, first + self._remaining if useful else len(trajectory))
+            self._take(part, useful)
+            self.steps += len(part)
+            first += len(part)
+
     def _tell(self, trajectory: Trajectory) -> None:
+        if self._returning:
+            self._watch_demand(trajectory)
+            self._pool.evaluator.observe(trajectory, evaluate=False)
+            self._returning = not self._pool.evaluator.at_start
+            return
+        self._played = self._queue[0]
+        self._take(trajectory, useful=True)
+
+    def _watch_demand(self, trajectory: Trajectory) -> None:
         seen = self.problem.demand_seen(trajectory)
         if seen is not None:
             self._watch.observe(*seen)
+
+    def _take(self, trajectory: Trajectory, useful: bool) -> None:
+        """Evaluate all survivors on steps, which may be of use for the policy that is due."""
+        self._watch_demand(trajectory)
         evaluator = self._pool.evaluator
         decided = self.survivors == 1
-        judging = not self._returning and not decided
-        counted = evaluator.observe(trajectory, evaluate=judging)
-        if self._returning:
-            self._returning = not evaluator.at_start
-            return
-        self._played = self._queue[0]
-        self._observed += len(trajectory) if judging else 0
-        self._remaining -= len(trajectory) if decided else counted
+        counted = evaluator.observe(trajectory, evaluate=not decided)
+        self._observed += 0 if decided else len(trajectory)
+        if useful:
+            self._remaining -= len(trajectory) if decided else counted
         if self._remaining > 0:
             return
         self._returning = self.restart == "return" and not decided and not evaluator.at_start

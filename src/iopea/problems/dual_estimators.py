@@ -30,8 +30,8 @@ import numpy as np
 
 from iopea.kernels import dual_sourcing as kernels
 from iopea.problems.base import Evaluator
+from iopea.problems.dual_records import DualRecords
 from iopea.problems.product_limit import ProductLimit
-from iopea.problems.shop import TOLERANCE
 from iopea.seeds import seed_for
 from iopea.types import Array, Estimates, Indices, Mask, State, Trajectory
 
@@ -40,6 +40,8 @@ UnitCosts = tuple[float, float, float, float]
 if TYPE_CHECKING:
     from iopea.problems.dual_sourcing import DualSourcing
 
+#: Share of the highest level by which levels may differ and still be the same, by rounding.
+ROUNDING = 1e-6
 #: Length of the first batches, which doubles so that there are never more than this many, nor
 #: more than this times the root of the periods: an order is changed within batches alone.
 FIRST_BATCH = 4
@@ -71,18 +73,13 @@ class DualEvaluator(Evaluator):
         self._policies = policies
         self._threads = threads
         self._precision = precision
-        self._tolerance = TOLERANCE * problem.bound
-        self._on_hand = 0.0
-        self._regular = np.zeros(problem.regular_lead_time)
-        self._expedited = np.zeros(problem.expedited_lead_time)
-        self._departures = 0
+        self._tolerance = ROUNDING * problem.bound
+        steps = (problem.expedited_levels.step, problem.regular_levels.step)
+        step = None if None in steps else min(each for each in steps if each is not None)
+        self._real = DualRecords(problem.lead_times, problem.bound, step)
 
     def _follow(self, trajectory: Trajectory, first: int, last: int) -> None:
-        self._on_hand, departures = kernels.follow(
-            trajectory.policy, self._on_hand, self._regular, self._expedited,
-            trajectory["stock"][first:last], trajectory["sales"][first:last], self._tolerance,
-        )  # fmt: skip
-        self._departures += departures
+        self._real.add(trajectory.part(first, last))
 
     @property
     def at_start(self) -> bool:
@@ -91,12 +88,17 @@ class DualEvaluator(Evaluator):
 
     @property
     def _position(self) -> float:
-        return float(self._on_hand + self._regular.sum() + self._expedited.sum())
+        return float(self._real.on_hand + sum(each.sum() for each in self._real.pipelines))
 
     @property
     def departures(self) -> int:
-        """Periods whose stock was not what the orders explain."""
-        return self._departures
+        """Periods inconsistent with the orders of the policy that was played."""
+        return self._real.inconsistent
+
+    @property
+    def contradiction(self) -> str | None:
+        """That the records don't fit the model, with the likely reason."""
+        return self._real.contradiction
 
     def _simulate(
         self, demand: Array, ends: Indices, policies: Array, costs: UnitCosts | None = None
@@ -125,19 +127,13 @@ class DualEvaluator(Evaluator):
     def state_dict(self) -> State:
         """The real state and the candidates."""
         return {
-            "on_hand": self._on_hand,
-            "regular": self._regular.copy(),
-            "expedited": self._expedited.copy(),
-            "departures": self._departures,
+            "real": self._real.state_dict(),
             "policies": self._policies.copy(),
         }
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
-        self._on_hand = float(state["on_hand"])
-        self._regular = np.array(state["regular"])
-        self._expedited = np.array(state["expedited"])
-        self._departures = int(state["departures"])
+        self._real.load_state_dict(state["real"])
         self._policies = np.array(state["policies"])
 
 

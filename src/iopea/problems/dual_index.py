@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.random import Generator
@@ -52,6 +53,12 @@ class DualIndex(PolicyClass):
     def ends(self, axis: int) -> tuple[float, float]:
         """The ends of a range."""
         return self._axes[axis].ends(0)
+
+    def contains(self, policy: Sequence[float]) -> bool:
+        """Whether both levels lie in their ranges."""
+        return len(policy) == 2 and all(
+            axis.contains([level]) for axis, level in zip(self._axes, policy, strict=True)
+        )
 
     def net(self, radius: float) -> Array:
         """The grid of this spacing, without the policies that do the same as others.

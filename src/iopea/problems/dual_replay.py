@@ -75,7 +75,7 @@ class ReplayEstimator(DualEvaluator):
         else:
             order = self._problem.order(np.vstack([self._policies, self._played]))
             self._told = order.informed_by(last)[:last]
-        held = np.concatenate([[self._on_hand], self._regular, self._expedited])
+        held = np.concatenate([[self._real.on_hand], *self._real.pipelines])
         state = np.repeat(held[:, None], last, axis=1)
         cut = np.maximum(self._position - self._policies.max(axis=1), 0.0)
         for row in self._latest_first():

@@ -117,8 +117,8 @@ class SeenChain:
     """
 
     def __init__(self, states: int) -> None:
-        self.moves = np.zeros((states, states), dtype=np.int64)
-        self._jumps = np.zeros((states, states), dtype=np.int64)
+        self._moves = np.zeros((states, states))
+        self._jumps = np.zeros((states, states))
         self._costs = np.zeros(states)
         self._first = self._last = -1
 
@@ -128,25 +128,25 @@ class SeenChain:
             self._first = int(states[0])
         elif self._last != states[0]:
             self._jumps[self._last, states[0]] += 1
-        np.add.at(self.moves, (states, following), 1)
+        np.add.at(self._moves, (states, following), 1)
         np.add.at(self._costs, states, costs)
         self._last = int(following[-1])
 
     @property
     def memory(self) -> float:
         """Steps that the chain remembers, by estimate; infinite if it never came back."""
-        if self._first < 0 or not kernels.returns(self.moves):
+        if self._first < 0 or not kernels.returns(self._moves):
             return math.inf
-        counts = (self.moves + self._jumps).astype(np.float64)
+        counts = self._moves + self._jumps
         counts[self._last, self._first] += 1  # so that the path is closed
         seen = np.flatnonzero(counts.sum(axis=1))
-        visits = np.maximum(self.moves.sum(axis=1)[seen], 1)
+        visits = np.maximum(self._moves.sum(axis=1)[seen], 1)
         return kernels.chain_memory(counts[np.ix_(seen, seen)], self._costs[seen] / visits)
 
     def state_dict(self) -> State:
         """All counts."""
         return {
-            "moves": self.moves.copy(),
+            "moves": self._moves.copy(),
             "jumps": self._jumps.copy(),
             "costs": self._costs.copy(),
             "ends": [self._first, self._last],
@@ -154,8 +154,8 @@ class SeenChain:
 
     def load_state_dict(self, state: State) -> None:
         """Go on from a saved state."""
-        self.moves = np.array(state["moves"], dtype=np.int64)
-        self._jumps = np.array(state["jumps"], dtype=np.int64)
+        self._moves = np.array(state["moves"])
+        self._jumps = np.array(state["jumps"])
         self._costs = np.array(state["costs"])
         self._first, self._last = map(int, state["ends"])
 

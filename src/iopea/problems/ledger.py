@@ -41,6 +41,10 @@ FIRST_BATCH, MOST_BATCHES = 4, 256
 MOST_COSTS = 2**23
 #: Lead times for which candidates run before costs are counted.
 WARM_UP = 4
+#: Decimal digits up to which records may be rounded, and how far from whole a number may be.
+_DIGITS, _WHOLE = 6, 1e-6
+#: Roundings of stock and sales that may add up in a step of the levels.
+ROUNDINGS = 4
 #: Records up to which nothing is said of those that don't fit.
 _FEW = 12
 
@@ -190,11 +194,34 @@ class Ledger:
         told = reading.as_told(self._lead_time) or bool(reading.missing.size)
         if faults <= FITS * self._steps and (told or self.open):
             return None
-        reason = explain(reading, self.records, self._lead_time) or ""
         return (
             f"{faults:,} of {self._steps:,} steps contradict the model, so that nothing is "
-            f"eliminated on these records. {reason}{self._advice(reading)}"
+            f"eliminated on these records. {self._reason(reading)}"
         )
+
+    def _reason(self, reading: Reading) -> str:
+        unit = self._rounded_to()
+        if unit is not None:
+            return (
+                f"They seem to be rounded to {unit:g}: levels with a step of {ROUNDINGS * unit:g} "
+                "or more allow for that."
+            )
+        reason = explain(reading, self.records, self._lead_time) or ""
+        return f"{reason}{self._advice(reading)}"
+
+    def _rounded_to(self) -> float | None:
+        """The unit to which all records are rounded, if that alone explains what does not fit."""
+        records = self.records
+        values = np.append(records.stock, records.sales)
+        largest = values.max(initial=0.0)
+        if not largest > 0:
+            return None
+        for digits in range(_DIGITS):
+            unit = 10.0 ** (math.floor(math.log10(largest)) - digits)
+            if (np.abs(values / unit - np.rint(values / unit)) <= _WHOLE).all():
+                wide = consistent_with_model(records, self._lead_time, ROUNDINGS * unit)
+                return unit if wide.mean() <= FITS and unit < largest / ROUNDINGS else None
+        return None
 
     def _advice(self, reading: Reading) -> str:
         if self.open:
@@ -206,11 +233,12 @@ class Ledger:
     @property
     def note(self) -> str | None:
         """How the records are read, where that is not as the problem says."""
-        reading = self.reading if self.open and self._held >= _FEW else None
-        if reading is None or reading.as_told(self._lead_time) or self.contradiction:
+        if self._held < _FEW or self.reading.as_told(self._lead_time) or self.contradiction:
             return None
-        text = explain(reading, self.records, self._lead_time)
-        return f"{text} Candidates are judged accordingly." if text else None
+        text = explain(self.reading, self.records, self._lead_time)
+        if not text:
+            return None
+        return f"{text} Candidates are judged accordingly." if self.open else text
 
     @property
     def as_modelled(self) -> bool:

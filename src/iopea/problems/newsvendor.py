@@ -26,7 +26,8 @@ from iopea.policies import Box
 from iopea.problems.base import BaseStock, Constants, Evaluator, Problem, as_policies
 from iopea.problems.batches import Batches
 from iopea.problems.on_demand import DemandSimulator
-from iopea.problems.shop import TOLERANCE, Levels, as_levels
+from iopea.problems.records import tolerance
+from iopea.problems.shop import Levels, as_levels
 from iopea.types import (
     Array,
     Claim,
@@ -58,6 +59,7 @@ class Newsvendor(Model, Problem):
 
     kind: ClassVar[str] = "newsvendor"
     columns: ClassVar[tuple[str, ...]] = ("sales",)
+    optional_columns: ClassVar[tuple[str, ...]] = ("received",)
 
     overage_cost: NonNegative
     underage_cost: NonNegative
@@ -103,7 +105,7 @@ class Newsvendor(Model, Problem):
 
     def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array]:
         """Sales, and the quantity that was in stock."""
-        return trajectory["sales"], np.full(len(trajectory), trajectory.policy[0])
+        return trajectory["sales"], stocked(trajectory)
 
     @property
     def constants(self) -> Constants:
@@ -149,15 +151,22 @@ class Newsvendor(Model, Problem):
     def check(self, trajectory: Trajectory) -> None:
         """Refuse negative sales, and sales above the quantity by more than rounding."""
         super().check(trajectory)
-        sales, quantity = trajectory["sales"], trajectory.policy[0]
-        most = quantity + TOLERANCE * self.levels.high
-        wrong = np.flatnonzero((sales < 0) | (sales > most))
+        sales, quantity = trajectory["sales"], stocked(trajectory)
+        if quantity.size and quantity.min() < 0:
+            step = int(quantity.argmin())
+            raise InputError(f"received is {quantity[step]} at step {step}: it can't be negative.")
+        wrong = np.flatnonzero((sales < 0) | (sales > quantity + self._same(quantity)))
         if wrong.size:
             step = int(wrong[0])
             raise InputError(
-                f"sales are {sales[step]} at step {step}: with {quantity} in stock they lie "
-                f"between 0 and {quantity}."
+                f"sales are {sales[step]} at step {step}: with {quantity[step]:g} in stock they "
+                f"lie between 0 and {quantity[step]:g}. If another quantity was there, tell it as "
+                "'received'."
             )
+
+    def _same(self, quantity: Array) -> Array:
+        """By how much quantities may differ and still be the same, as people write them."""
+        return tolerance(quantity, self.levels.step)
 
     def pseudo_costs(self, sales: Array, quantities: Array) -> Array:
         """What these sales of a higher quantity would have cost each quantity, added up.
@@ -170,6 +179,12 @@ class Newsvendor(Model, Problem):
         sold = np.append(0.0, np.cumsum(ascending))[below] + quantities * (sales.size - below)
         stocked = self.overage_cost * sales.size * quantities
         return np.asarray(stocked - (self.overage_cost + self.underage_cost) * sold)
+
+
+def stocked(trajectory: Trajectory) -> Array:
+    """What was in stock: what was received where that is told, otherwise the quantity played."""
+    received = trajectory.columns.get("received")
+    return np.full(len(trajectory), trajectory.policy[0]) if received is None else received
 
 
 class SalesReplay(Evaluator):
@@ -195,12 +210,12 @@ class SalesReplay(Evaluator):
         """Take in observed periods, each of which counts."""
         if not evaluate:
             return 0
-        sales = trajectory["sales"]
+        sales, quantity = trajectory["sales"], stocked(trajectory)
         while sales.size:
             room = self._batches.size - self._sales.size
             self._sales = np.concatenate([self._sales, sales[:room]])
-            self._lowest[-1] = min(self._lowest[-1], trajectory.policy[0])
-            sales = sales[room:]
+            self._lowest[-1] = min(self._lowest[-1], quantity[:room].min())
+            sales, quantity = sales[room:], quantity[room:]
             if self._sales.size == self._batches.size:
                 self._finish_batch()
         return len(trajectory)

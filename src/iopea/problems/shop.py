@@ -9,7 +9,6 @@ import numpy as np
 from pydantic import model_validator
 
 from iopea.demand import Demand
-from iopea.errors import InputError
 from iopea.kernels import fleet
 from iopea.model import Model, NonNegative, Positive
 from iopea.policies import check_steps
@@ -19,8 +18,6 @@ from iopea.types import Array
 
 #: Longest lead time: more would be a mistake of units.
 MOST_LEAD_TIME = 10_000
-#: Share of the largest level by which records may differ from what the orders explain.
-TOLERANCE = 5e-3
 #: Periods of demand from which the time back to the empty shop is estimated.
 _RESTART_PERIODS = 200_000
 
@@ -114,21 +111,6 @@ class ShopControl(Control):
     def advance(self, states: Array, orders: Array, demand: Array) -> Array:
         """One period of many shops, ``states`` changed in place: stock and sales."""
         return fleet.pass_periods(states, orders, demand, self.offsets, self.leads)
-
-
-def check_sales(stock: Array, sales: Array) -> None:
-    """Refuse negative values and sales above the stock that was there."""
-    for name, values in (("stock", stock), ("sales", sales)):
-        if values.size and values.min() < 0:
-            step = int(values.argmin())
-            raise InputError(f"{name} is {values[step]} at step {step}: it can't be negative.")
-    above = np.flatnonzero(sales > stock)
-    if above.size:
-        step = int(above[0])
-        raise InputError(
-            f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: "
-            "they can be at most that."
-        )
 
 
 def time_to_sell(demand: Demand, seed: int) -> float:
