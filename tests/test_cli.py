@@ -308,6 +308,8 @@ def test_every_learner_runs_from_the_command_line(capsys, monkeypatch, tmp_path,
         (["--set", "precison=float32"], ["'precison'", "did you mean 'precision'"]),
         (["--set", "precision=float31"], ["'float31'", "did you mean 'float32'"]),
         (["--set", "radius=0"], ["radius", "0"]),
+        (["--set", "memory=0.5"], ["memory", "0.5", "at least 1"]),
+        (["--set", "memory=long"], ["memory", "'long'"]),
     ],
 )
 def test_a_wrong_learner_or_setting_is_refused(capsys, monkeypatch, arguments, words):
@@ -321,8 +323,9 @@ def test_a_wrong_learner_or_setting_is_refused(capsys, monkeypatch, arguments, w
 def test_settings_of_a_learner_are_taken(capsys, monkeypatch):
     status, out, _ = iopea(
         capsys, monkeypatch, "learn", "--horizon", 600, "--seeds", 1, "--json",
-        "--set", "precision=float32", "--set", "radius=0.5",
+        "--set", "precision=float32", "--set", "radius=0.5", "--set", "memory=12.5",
     )  # fmt: skip
     assert status == 0
     settings = json.loads(out)["settings"]
     assert (settings["precision"], settings["radius"]) == ("float32", 0.5)
+    assert settings["memory"] == 12.5

@@ -2,7 +2,9 @@
 
 All policies are evaluated on the same observed path, so the difference of two of them has a small
 variance. Differences to the best policy are studentised by batch means, all epochs pooled, and
-compared with a critical value that holds for all policies at once and over the whole run.
+compared with a critical value that holds for all policies at once and over the whole run. Batches
+are joined until they are independent, and nothing is dropped before the data spans 20 memories of
+the system.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ MEMORIES = 20
 class Paired(Rule):
     """Studentised differences on common paths; no horizon needed.
 
-    Epoch k is tested at level δ_k; over all epochs these add up to δ. With a horizon they are the
-    same for all epochs within it, and a twentieth of δ is kept for what may come after; without
+    The k-th test has level δ_k; over all tests these add up to δ. With a horizon they are the
+    same for all tests within it, and a twentieth of δ is kept for what may come after; without
     one δ_k = 15δ/((k+14)(k+15)). Within a test the critical value c solves
 
         f_k(c) {P(t_ν > c) + Σ_edges min{P(t_ν > c), a/(2π) (1 + c²/ν)^(-(ν-1)/2)}} = δ_k
@@ -74,11 +76,33 @@ class Paired(Rule):
     before, so that this alone fails with a probability of at most 3δ/4 over the whole run. A
     policy must be worse by both, so they are not charged against each other. Of steps that told
     little of a policy only as many count as steps of its own would have told as much.
+
+    All of this needs batches that are independent of each other. For each policy, neighbouring
+    batches are joined to pairs, fours, eights, as long as 8 are left, until joining them further
+    raises the variance of its difference by no more than 2.5 standard errors of a variance. The
+    relative rise up to there estimates the memory of the difference, in batches: for batches that
+    keep a share ρ of the one before, 2ρ/(1-ρ).
+
+    Dependence that is longer than the data does not show in it. So nothing is dropped before the
+    data spans 20 memories of the system, by the longest of these:
+
+    - what is known beforehand: a lead time, or the user's own number (``memory=`` of
+      :class:`~iopea.learners.iopea.IOPEA`). Epochs whose data is shorter are silent: they end
+      without a test, and no part of δ is spent on them. If one policy informs all others and
+      ``first_epoch`` is not given, the first test is preceded by three silent epochs, which end at
+      1/8, 1/4 and 1/2 of its data, so that a better policy is played soon;
+    - what the difference of a policy to the best one shows, as above;
+    - where the states of a chain are seen, as in tabular problems: twice the span of the bias over
+      the span of the costs, under each policy, 2/(p+q) for two states that are left with
+      probabilities p and q. As long as a policy has not come back to a state that it had left,
+      its memory is infinite: it may be anywhere but where it stays in the long run. Policies whose
+      steps span fewer than 20 such memories are unknown: neither dropped nor compared with. A
+      memory that the user has declared stands in for infinite ones.
     """
 
     name = "paired"
     pooled = True
-    #: Useful steps of the first epoch, and the factor by which every epoch multiplies the data.
+    #: Useful steps up to the first test, and the factor by which later epochs multiply the data.
     FIRST = 48
     GROWTH = 1.25
     #: Epochs before the first test, each of which doubles the data.
@@ -91,7 +115,7 @@ class Paired(Rule):
     UNPLAYED = 0.05
 
     def epoch_length(self, epoch: int) -> int:
-        """As many steps as the first tests need, in parts; then a quarter of what there was."""
+        """As many steps as the first test needs, in parts; then a quarter of what there was."""
         return max(1, self._data(epoch) - (self._data(epoch - 1) if epoch > 1 else 0))
 
     def _data(self, epoch: int) -> int:

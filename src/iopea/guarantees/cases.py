@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -25,6 +25,7 @@ from iopea.demand import (
 )
 from iopea.experiments.scenarios import METHODS, PROFILES, scenarios
 from iopea.experiments.tasks import as_text, system_text
+from iopea.guarantees.truths import Persistent
 from iopea.problems.base import Problem
 from iopea.problems.dual_sourcing import DualSourcing
 from iopea.problems.dynamics import Dynamics
@@ -35,6 +36,9 @@ from iopea.problems.newsvendor import Newsvendor
 from iopea.problems.queue import QueueRates, ServiceRateQueue
 from iopea.types import Truth
 
+#: Probabilities with which the promise may fail, and those for systems whose runs are long.
+DELTAS = (0.01, 0.05, 0.2)
+_SLOW_DELTAS = (0.05, 0.2)
 #: A name, and what it stands for.
 _System = tuple[str, Problem, Truth]
 
@@ -65,6 +69,7 @@ class Case:
     settings : str. The learner's settings as text.
     horizon : int. Steps of a run.
     rule : str. How policies are eliminated.
+    deltas : tuple of float. Probabilities with which the promise may fail.
     """
 
     name: str
@@ -73,6 +78,7 @@ class Case:
     settings: str
     horizon: int
     rule: str = "paired"
+    deltas: tuple[float, ...] = DELTAS
 
     @property
     def kind(self) -> str:
@@ -245,6 +251,67 @@ def _ways() -> Iterator[Case]:
         yield _case(section, f"return-{name}", problem, truth, restart="return")
 
 
+def _sticky(stay: float, states: int, costs: Any, bernoulli: bool = False) -> Dynamics:
+    """A ring of states, each of which is left rarely, whatever is done: only costs depend on it."""
+    ring = stay * np.eye(states) + (1 - stay) * np.roll(np.eye(states), 1, axis=1)
+    actions = len(costs[0])
+    return Dynamics(
+        transitions=np.repeat(ring[:, None], actions, axis=1), costs=costs, bernoulli=bernoulli
+    )
+
+
+def _chain(states: int, actions: int, **more: Any) -> FiniteMDP:
+    """Policies that take the same action everywhere."""
+    same = [[action] * states for action in range(actions)]
+    return FiniteMDP(states=states, actions=actions, policies=same, **more)
+
+
+def _slow() -> Iterator[Case]:
+    """Systems with a long memory: lead times, chains, queues, demand that depends on itself."""
+    section = "Slow systems"
+    found: list[Case] = []
+
+    def add(name: str, problem: Problem, truth: Truth, horizon: int, **settings: Any) -> None:
+        found.append(_case(section, name, problem, truth, horizon, **settings))
+
+    for lead_time, horizon in ((30, 1500), (50, 2500), (100, 5000)):
+        shop = _shop(lead_time, 10, 8 * (lead_time + 1), 4 if lead_time < 100 else 8)
+        add(f"slow-lost-sales-{lead_time}", shop, Poisson(mean=4), horizon)
+    add("slow-lost-sales-exponential", _shop(50, 10, 408, 4), Exponential(mean=4), 2500)
+    for first in (8, 48):
+        shop = _shop(50, 10, 408, 4)
+        add(f"slow-first-epoch-{first}", shop, Poisson(mean=4), 2500, first_epoch=first)
+    add("slow-return", _shop(30, 10, 248, 4), Poisson(mean=4), 3000, restart="return")
+    for correlation in (0.5, 0.8):
+        demand = Persistent(mean=1, correlation=correlation)
+        for lead_time in (0, 2):
+            name = f"dependent-{correlation:g}-lead-time-{lead_time}"
+            add(name, _shop(lead_time, 10, 12, 0.1), demand, 240)
+    add("dependent-0.8-long", _shop(2, 10, 12, 0.1), Persistent(mean=1, correlation=0.8), 2000)
+    add("slow-dual-20-0", _dual(20, 0, 96, 4), Poisson(mean=2), 800)
+    add("slow-dual-30-10", _dual(30, 10, 128, 8), Poisson(mean=2), 1200)
+    paths = _dual(20, 19, 100, 20, order_by="sample-path")
+    add("slow-dual-sample-path", paths, Exponential(mean=2, zero_probability=0.3), 8000)
+    for stay in (0.97, 0.99):
+        costs = [[0.0, 0.5], [0.9, 0.5]]
+        for estimator in ("own", "model"):
+            name = f"slow-chain-{estimator}-{1 - stay:.2f}"
+            add(name, _chain(2, 2, estimator=estimator), _sticky(stay, 2, costs), 5000)
+    far = [[0.0, 0.45, 0.2], [0.3, 0.45, 0.9], [1.0, 0.45, 0.5], [0.4, 0.45, 0.3]]
+    for estimator in ("own", "model"):
+        problem = _chain(4, 3, estimator=estimator)
+        add(f"slow-ring-{estimator}", problem, _sticky(0.97, 4, far), 6000)
+        noisy = _sticky(0.97, 2, [[0.2, 0.4], [0.6, 0.42]], bernoulli=True)
+        add(f"slow-noise-{estimator}", _chain(2, 2, estimator=estimator), noisy, 5000)
+    shared = _chain(4, 3, information_order="full-feedback")
+    add("slow-ring-full-feedback", shared, _sticky(0.97, 4, far), 3000)
+    full = QueueRates(arrival_rate=2.9, deadline_rate=0.02)
+    add("slow-queue-full", _queue("fixed", buffer=4), full, 1000)
+    crowded = QueueRates(arrival_rate=9, deadline_rate=0.1)
+    add("slow-queue-crowded", _queue("fixed", buffer=8), crowded, 300)
+    yield from (replace(case, deltas=_SLOW_DELTAS) for case in found)
+
+
 def _proved() -> Iterator[Case]:
     """The rule of the theorem, where α is known; on the first two it eliminates something."""
     section = "The theorem's constants"
@@ -265,8 +332,8 @@ def _proved() -> Iterator[Case]:
 @cache
 def cases() -> dict[str, Case]:
     """All cases with a promise, by name."""
-    found = (_paper(), _laws(), _suppliers(), _others(), _ties(), _ways(), _proved())
-    return {case.name: case for group in found for case in group}
+    groups = (_paper, _laws, _suppliers, _others, _ties, _ways, _slow, _proved)
+    return {case.name: case for group in groups for case in group()}
 
 
 @cache
@@ -295,6 +362,10 @@ QUICK = (
     "dual-sourcing-poisson-tight",
     "queue-rare-misses",
     "newsvendor",
+    "slow-lost-sales-50",
+    "slow-chain-own-0.03",
+    "slow-chain-model-0.03",
+    "dependent-0.8-lead-time-2",
     "tie-newsvendor",
     "tie-newsvendor-poisson",
     "tie-finite-own-costs",

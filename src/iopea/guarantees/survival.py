@@ -15,10 +15,10 @@ from typing import ClassVar
 from scipy.stats import beta, binom
 
 from iopea.experiments.tables import percent
-from iopea.files import problem_from
 from iopea.guarantees.cases import QUICK, Case, cases, published_cases
 from iopea.guarantees.picture import losses_figure
 from iopea.guarantees.study import Check, Finding, Grid, Part, Study, Values
+from iopea.guarantees.truths import system_from
 from iopea.guarantees.yardstick import CERTAIN, Yardstick, yardstick
 from iopea.learners.base import Learner
 from iopea.learners.iopea import IOPEA
@@ -26,8 +26,6 @@ from iopea.problems.base import Simulator
 from iopea.run import run
 from iopea.types import Policy
 
-#: Probabilities with which the promise may fail.
-DELTAS = (0.01, 0.05, 0.2)
 _QUICK_DELTA = 0.05
 #: Confidence of the bound on the probability to lose the best policy.
 CONFIDENCE = 0.99
@@ -66,7 +64,7 @@ class Runs(Part):
 
     def measure(self) -> Values:
         """In which of the runs the best policy was lost, and what share of policies was left."""
-        problem, truth = problem_from(json.loads(self.system))
+        problem, truth = system_from(self.system)
         settings = json.loads(self.settings)
         standard = yardstick(self.system, self.settings, self.horizon, self.rule)
         lost, left = [], 0.0
@@ -219,7 +217,7 @@ def _pairs(full: bool) -> Iterator[tuple[Case, float]]:
     """Each case with each δ."""
     chosen = cases().values() if full else [cases()[name] for name in QUICK]
     for case in chosen:
-        for delta in DELTAS if full else (_QUICK_DELTA,):
+        for delta in case.deltas if full else (_QUICK_DELTA,):
             yield case, delta
     if full:
         for case in published_cases().values():
@@ -304,6 +302,8 @@ def _checks(counts: Sequence[_Count], full: bool) -> Iterator[Check]:
     for rule in dict.fromkeys(count.case.rule for count in counts):
         for delta in dict.fromkeys(count.delta for count in counts):
             chosen = [count for count in counts if count.case.rule == rule and count.delta == delta]
+            if not chosen:
+                continue
             if not full:
                 yield _check(rule, delta, "each of", chosen, alarm)
                 continue
@@ -367,10 +367,10 @@ def _losses(counts: Sequence[_Count], full: bool) -> Grid:
         found = {count.delta: count for count in counts if count.case.name == name}
         cells = []
         for delta in deltas:
-            count = found[delta]
-            cells += [count.share, percent(count.upper)]
+            count = found.get(delta)
+            cells += ["–", "–"] if count is None else [count.share, percent(count.upper)]
         left = found[deltas[-1]].left
-        first = found[deltas[0]]
+        first = found[deltas[-1]]
         cells.append("–" if first.policies > 2**16 else percent(left))
         rows.append((name, *cells))
     columns = [text for delta in deltas for text in (f"lost, δ = {delta:g}", "at most")]

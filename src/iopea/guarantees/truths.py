@@ -1,7 +1,11 @@
-"""Demand that breaks an assumption: it depends on the demand before, or its law changes."""
+"""Demand that breaks an assumption: it depends on the demand before, or its law changes.
+
+No problem file knows these laws; :func:`system_from` reads systems that have them.
+"""
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -14,7 +18,10 @@ from scipy.signal import lfilter
 from scipy.special import log_ndtr
 
 from iopea.demand import DemandStream, Exponential, Size
+from iopea.files import problem_from
 from iopea.model import Count, Probability
+from iopea.problems.base import Problem
+from iopea.types import Truth
 
 
 class Remembering(Exponential):
@@ -92,3 +99,20 @@ class Changing(Remembering):
         later = self._memory + np.arange(n) >= self.after
         self._memory += n
         return rng.exponential(self.mean, n) * np.where(later, self.factor, 1.0)
+
+
+#: The laws of this module by their names.
+_LAWS: dict[str, type[Remembering]] = {
+    law.distribution: law for law in (Persistent, Seasons, Changing)
+}
+
+
+def system_from(text: str) -> tuple[Problem, Truth]:
+    """Problem and truth from the text of a system, as :func:`system_text` has it."""
+    content = json.loads(text)
+    table = dict(content.get("demand", {}))
+    law = _LAWS.get(table.pop("distribution", ""))
+    if law is None:
+        return problem_from(content)
+    known = {**content, "demand": Exponential(mean=table["mean"]).table()}
+    return problem_from(known)[0], law(**table)

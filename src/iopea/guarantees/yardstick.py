@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from iopea.demand import Demand
-from iopea.files import problem_from
+from iopea.guarantees.truths import system_from
 from iopea.learners.iopea import IOPEA
 from iopea.problems.base import Simulator
 from iopea.problems.newsvendor import Newsvendor
@@ -42,7 +42,7 @@ class Yardstick:
 @cache
 def yardstick(system: str, settings: str, horizon: int, rule: str) -> Yardstick:
     """The best policy of the net that a learner works on, by exact values or long evaluation."""
-    problem, truth = problem_from(json.loads(system))
+    problem, truth = system_from(system)
     simulator = problem.simulator(truth)
     learner = IOPEA(problem, rule=rule, horizon=horizon, **json.loads(settings))
     net = learner.surviving

@@ -160,6 +160,28 @@ class SeenChain:
         self._first, self._last = map(int, state["ends"])
 
 
+def _long_batches(estimates: Estimates, memory: Array) -> Estimates:
+    """The same with neighbouring batches of each policy joined until they are as long as it
+    remembers: shorter ones depend on each other.
+    """
+    sums = estimates.sums.copy()
+    sizes = np.array(np.broadcast_to(_wide(estimates), sums.shape))
+    for j in np.flatnonzero(np.isfinite(memory)):
+        length = sizes[:, j].max(initial=1.0)
+        number = math.ceil(memory[j] / max(length, 1.0))
+        if number > 1:
+            first = np.arange(0, len(sums), number)
+            for values in (sums, sizes):
+                joined = np.add.reduceat(values[:, j], first)
+                values[:, j] = 0.0
+                values[: joined.size, j] = joined
+    return replace(estimates, sums=sums, sizes=sizes)
+
+
+def _wide(estimates: Estimates) -> Array:
+    return estimates.sizes if estimates.sizes.ndim == 2 else estimates.sizes[:, None]
+
+
 class Outcomes(NamedTuple):
     """What was seen in each step: the outcomes of K actions, of which one was taken.
 
@@ -216,7 +238,7 @@ class OwnCosts(Evaluator):
             return estimates
         memories = {column: chain.memory for column, chain in self._chains.items()}
         memory = np.array([memories.get(int(column), math.inf) for column in self._alive])
-        return replace(estimates, memory=memory)
+        return _long_batches(replace(estimates, memory=memory), memory)
 
     def forget(self) -> None:
         """Start counting anew."""
