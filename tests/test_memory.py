@@ -176,17 +176,24 @@ def test_where_there_is_one_state_nothing_is_remembered():
 
 
 @pytest.mark.parametrize("estimator", ["own", "model"])
-@pytest.mark.parametrize("switch", [0.03, 0.01])
-def test_the_best_policy_of_a_slow_chain_survives(switch, estimator):
-    """At δ = 0.05; 16 of 60 or more have probability below 10^-6 if each has probability 0.05."""
-    runs, (problem, truth) = 60, slow_chain(switch, estimator)
-    assert problem.simulator(truth).optimum()[0] == (0.0, 0.0)
-    lost = 0
-    for seed in range(runs):
-        learner = IOPEA(problem, delta=0.05)
-        iopea.run(learner, problem.simulator(truth, seed), 5000)
-        lost += not learner.survives((0.0, 0.0))
-    assert lost <= stats.binom.isf(FALSE_ALARM, runs, 0.05)
+def test_the_best_policy_of_a_slow_chain_survives(estimator):
+    """At δ = 0.05, in 60 runs each of two chains; every other run begins in the dear state.
+
+    If each run loses it with probability 0.05, 15 losses of 60 or 21 of 120 have a probability
+    below 10^-6. Without a look at the memory it is lost in about 40 of 120.
+    """
+    runs, lost = 60, []
+    for switch in (0.03, 0.01):
+        systems = [slow_chain(switch, estimator, start_dear=dear) for dear in (False, True)]
+        assert all(each.simulator(truth).optimum()[0] == (0.0, 0.0) for each, truth in systems)
+        lost.append(0)
+        for seed in range(runs):
+            problem, truth = systems[seed % 2]
+            learner = IOPEA(problem, delta=0.05)
+            iopea.run(learner, problem.simulator(truth, seed), 5000)
+            lost[-1] += not learner.survives((0.0, 0.0))
+    assert max(lost) <= stats.binom.isf(FALSE_ALARM, runs, 0.05)
+    assert sum(lost) <= stats.binom.isf(FALSE_ALARM, 2 * runs, 0.05)
 
 
 @pytest.mark.parametrize("estimator", ["own", "model"])
@@ -232,7 +239,7 @@ def test_nothing_is_dropped_before_twenty_declared_memories(memory, settings):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_best_level_of_a_long_pipeline_survives(seed):
-    """183 is the best of 409 levels by 10^6 steps each: it costs 10.06."""
+    """183 is the best of 409 levels: by 2·10^6 steps it costs 9.738, and 182 costs 9.741."""
     problem = long_pipeline()
     learner = IOPEA(problem)
     iopea.run(learner, problem.simulator(Poisson(mean=4), seed=seed), 3000)
