@@ -631,12 +631,14 @@ def studentise_twin(estimates, reference):
     joined = [1]
     while math.ceil(batches / joined[-1]) >= 16:
         joined.append(2 * joined[-1])
-    shares = [
-        max((joined_twin(sizes, number) ** 2).sum(axis=0) / sizes.sum(axis=0) ** 2)
-        for number in joined
+    own = [
+        (joined_twin(sizes, number) ** 2).sum(axis=0) / sizes.sum(axis=0) ** 2 for number in joined
     ]
     error, lean, freedom, memory = np.zeros((4, n))
     for j in range(n):
+        # Of a policy and the reference, the one with fewer batches.
+        shares = [max(share[j], share[reference]) for share in own]
+        told = [k for k, share in enumerate(shares) if share <= 1 / 7] or [0]
         levels = [joined_twin(each[:, j], number) for number in joined]
         variances = [
             (level**2).sum() / (1 - share) for level, share in zip(levels, shares, strict=True)
@@ -645,8 +647,10 @@ def studentise_twin(estimates, reference):
             k
             for k in range(len(joined))
             if all(
-                variances[i] <= variances[k] * (1 + 2.5 * math.sqrt(2 * (shares[i] - shares[k])))
-                for i in range(k + 1, len(joined))
+                variances[i]
+                <= variances[k] * (1 + 2.5 * math.sqrt(2 * max(shares[i] - shares[k], 0.0)))
+                for i in told
+                if i > k
             )
         )
         share, level, norm = shares[chosen], levels[chosen], np.linalg.norm(levels[chosen])
@@ -721,13 +725,26 @@ def test_moments_of_joined_batches_are_those_of_their_sums(batches, levels, mask
 def test_batches_are_joined_as_long_as_eight_are_left(batches, levels):
     sizes = np.random.default_rng(batches).integers(2, 9, (batches, 3)).astype(float)
     for each in (sizes, sizes[:, 0]):
-        shares = joined_shares(Estimates(np.zeros((batches, 3)), each))
-        assert shares.size == levels
+        shares = joined_shares(Estimates(np.zeros((batches, 3)), each), 1)
+        assert len(shares) == levels
         assert math.ceil(batches / 2 ** (levels - 1)) >= 8 or levels == 1
         for level, share in enumerate(shares):
             joined = joined_twin(each.reshape(batches, -1), 2**level)
-            expected = ((joined**2).sum(axis=0) / joined.sum(axis=0) ** 2).max()
+            expected = (joined**2).sum(axis=0) / joined.sum(axis=0) ** 2
+            expected = np.maximum(expected, expected[1] if each.ndim == 2 else expected)
             assert share == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_policy_with_few_batches_does_not_disturb_the_others():
+    rng = np.random.default_rng(3)
+    sums = rng.normal(size=(128, 3)) + np.array([0.0, 5.0, 0.0])
+    sizes = np.ones((128, 3))
+    sums[6:, 2] = sizes[6:, 2] = 0.0
+    rule = Paired(Setting(policies=3, width=3, span=1.0, cost_range=1.0, lipschitz=0.0))
+    outcome = rule.eliminate(Estimates(sums, sizes), np.arange(3.0)[:, None], rule.silent + 1)
+    assert outcome.keep.tolist() == [True, False, True]
+    error = studentise(Estimates(sums, sizes), 0).error
+    assert error[1] == pytest.approx(math.sqrt(2 / 128), rel=0.3)
 
 
 def studentised(rng, batches, draws, dependence):

@@ -12,12 +12,12 @@ import iopea
 from iopea import cli, cli_validate
 from iopea.confidence import Elimination, Paired
 from iopea.experiments.tables import Figure
-from iopea.files import problem_from
 from iopea.guarantees import survival
 from iopea.guarantees.cases import QUICK, cases, published_cases
 from iopea.guarantees.registry import STUDIES
 from iopea.guarantees.study import Check, Finding, Grid, Part, Study
 from iopea.guarantees.survival import Runs, Survival, most_lost, most_proved, upper_bound
+from iopea.guarantees.truths import system_from
 from iopea.guarantees.yardstick import newsvendor_costs, yardstick
 from iopea.problems import PROBLEMS
 
@@ -179,7 +179,7 @@ def test_cases_are_of_every_kind_of_problem_and_can_be_run():
     kinds = set()
     for case in (*cases().values(), *published_cases().values()):
         for system in case.systems:
-            problem, truth = problem_from(json.loads(system))
+            problem, truth = system_from(system)
             assert problem.simulator(truth) is not None
             if case.rule == "paired":
                 kinds.add(problem.kind)
@@ -228,7 +228,7 @@ def test_settings_run_in_both_profiles_where_these_differ():
 
 def test_the_best_quantity_of_the_newsvendor_has_a_closed_form():
     case = cases()["tie-newsvendor"]
-    problem, law = problem_from(json.loads(case.systems[0]))
+    problem, law = system_from(case.systems[0])
     quantities = problem.policy_class.net(1.0)[:, 0]
     closed = quantities - 5 * 2 * (1 - np.exp(-quantities / 2)) + 8
     assert newsvendor_costs(problem, law, quantities) == pytest.approx(closed, abs=1e-12)
@@ -280,7 +280,7 @@ def test_losses_break_the_promise_where_they_are_too_many():
     assert all(check.passed for check in _found([("newsvendor", 10)]))
     broken = [check for check in _found([("newsvendor", 60)]) if not check.passed]
     assert [check.claim for check in broken] == [
-        "Rule paired loses the best policy with probability at most 0.05 in each of 11 cases"
+        "Rule paired loses the best policy with probability at most 0.05 in each of 15 cases"
     ]
     assert "newsvendor (60 of 120" in broken[0].measured
 
@@ -333,7 +333,7 @@ def test_a_rule_that_is_too_bold_is_found(monkeypatch, limit):
 
 def test_a_loss_in_any_epoch_counts_and_ends_the_run(monkeypatch):
     case = cases()["newsvendor"]
-    problem, truth = problem_from(json.loads(case.systems[0]))
+    problem, truth = system_from(case.systems[0])
     learner = iopea.IOPEA(problem)
     # As a class that can't be listed: what is dropped once may come back later.
     monkeypatch.setattr(learner, "survives", lambda policy: learner.epoch != 3)

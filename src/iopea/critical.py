@@ -102,27 +102,38 @@ def largest_share(estimates: Estimates) -> float:
 
     The squared deviations of batches that share a mean are too small by 1 minus this.
     """
-    return _share(_two_dimensional(estimates.sizes))
+    return float(batch_shares(estimates).max(initial=0.0))
 
 
-def _share(sizes: Array) -> float:
+def batch_shares(estimates: Estimates) -> Array:
+    """Σ(n_b/N)² of each policy; one number where all have the same batches, 0 without data."""
+    return _shares(_two_dimensional(estimates.sizes))
+
+
+def _shares(sizes: Array) -> Array:
     steps = sizes.sum(axis=0)
-    known = steps > 0
-    return float(((sizes**2).sum(axis=0)[known] / steps[known] ** 2).max(initial=0.0))
+    shares = np.zeros(steps.size)
+    np.divide((sizes**2).sum(axis=0), steps**2, out=shares, where=steps > 0)
+    return shares
 
 
 def _two_dimensional(sizes: Array) -> Array:
     return sizes if sizes.ndim == 2 else sizes[:, None]
 
 
-def joined_shares(estimates: Estimates) -> Array:
-    """The largest share when 1, 2, 4, ... neighbouring batches are joined to one."""
+def joined_shares(estimates: Estimates, reference: int) -> Array:
+    """Shares when 1, 2, 4, ... neighbouring batches are joined, (levels, n) or (levels, 1).
+
+    Of a policy and the reference, the larger one.
+    """
     sizes = _two_dimensional(estimates.sizes)
-    shares = [_share(sizes)]
+    shares = [_shares(sizes)]
     while len(sizes) >= 2 * FEWEST_JOINED:
         sizes = np.add.reduceat(sizes, np.arange(0, len(sizes), 2))
-        shares.append(_share(sizes))
-    return np.array(shares)
+        shares.append(_shares(sizes))
+    all_shares = np.array(shares)
+    own = all_shares[:, [reference if all_shares.shape[1] > 1 else 0]]
+    return np.asarray(np.maximum(all_shares, own))
 
 
 @dataclass(frozen=True)
@@ -151,10 +162,11 @@ class Spread:
 def studentise(estimates: Estimates, reference: int) -> Spread:
     """The spread of the differences to a policy, by batches."""
     differences = Differences(estimates, reference)
-    shares = joined_shares(estimates)
-    moments = differences.moments(shares.size)
+    shares = joined_shares(estimates, reference)
+    moments = differences.moments(len(shares))
     moved = _moved(np.sqrt(moments[0][0]), differences.largest)
-    variances = moments[0] / np.maximum(1 - shares, _ROUNDING)[:, None]
+    variances = moments[0] / np.maximum(1 - shares, _ROUNDING)
+    shares = np.broadcast_to(shares, variances.shape)
     level = _independent(variances, shares)
     chosen = np.arange(level.size)
     variance = variances[level, chosen]
@@ -163,9 +175,9 @@ def studentise(estimates: Estimates, reference: int) -> Spread:
     np.divide(-third, second**1.5, out=lean, where=moved)
     np.divide(3 * second**2, fourth, out=freedom, where=moved)
     np.divide(variance - variances[0], variances[0], out=memory, where=moved)
-    share = shares[level]
+    share = shares[level, chosen]
     lean -= math.sqrt(6) * share  # the standard error of a skewness, sqrt(6/n), over sqrt(n)
-    most = 1 / share - 1
+    most = 1 / np.maximum(share, _ROUNDING) - 1
     return Spread(
         np.sqrt(variance),
         np.maximum(lean, 0.0),
@@ -178,12 +190,16 @@ def _independent(variances: Array, shares: Array) -> Indices:
     """The least level of joining beyond which variances rise by no more than noise, an array (n,).
 
     Where batches are independent, a variance by n of them has a relative error of sqrt(2/n), and
-    it is nearly that by half as many, but for what the latter adds to the error.
+    it is nearly that by half as many, but for what the latter adds to the error. Levels at which
+    fewer than :data:`FEWEST_JOINED` batches are left say nothing.
     """
-    level = np.full(variances.shape[1], shares.size - 1, dtype=np.intp)
-    for k in reversed(range(shares.size - 1)):
+    few = shares > 1 / (FEWEST_JOINED - 1)
+    level = np.zeros(variances.shape[1], dtype=np.intp)
+    for k in range(len(shares)):
+        level[~few[k]] = k  # the last that says anything
+    for k in reversed(range(len(shares) - 1)):
         noise = NOTICED * np.sqrt(2 * np.maximum(shares[k + 1 :] - shares[k], 0.0))
-        fits = (variances[k + 1 :] <= variances[k] * (1 + noise)[:, None]).all(axis=0)
+        fits = (few[k + 1 :] | (variances[k + 1 :] <= variances[k] * (1 + noise))).all(axis=0)
         level[fits] = k
     return level
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from iopea.critical import (
     Look,
+    batch_shares,
     critical_value,
     fresh_share,
     largest_share,
@@ -33,6 +34,8 @@ from iopea.types import Array, Estimates
 
 #: Memories of the system that data must span before a policy is dropped.
 MEMORIES = 20
+#: Share of a batch in the data of a policy from which on it has few, if others have many.
+FEW = 1 / 8
 
 
 class Paired(Rule):
@@ -173,7 +176,7 @@ class Paired(Rule):
         look: Look | None = None,
     ) -> Elimination:
         """Drop what is worse than the best estimate by more than chance allows."""
-        estimates = self._remembering(estimates)
+        estimates = self._judged(estimates)
         mean = estimates.mean
         known = np.isfinite(mean)
         if len(estimates.sizes) < 2 or not known.any() or epoch <= self.silent:
@@ -200,14 +203,21 @@ class Paired(Rule):
         chances = single_chance(freedom, played), single_chance(freedom, unplayed)
         return Elimination(~(worse & known), played, Look(estimates.steps, chances))
 
-    def _remembering(self, estimates: Estimates) -> Estimates:
-        """Nothing is known of policies whose steps don't span enough memories of the system."""
-        if estimates.memory is None:
-            return estimates
-        memory = estimates.memory
-        if self.setting.declared:
-            memory = np.where(np.isinf(memory), 0.0, memory)
-        unknown = estimates.steps < MEMORIES * memory
+    def _judged(self, estimates: Estimates) -> Estimates:
+        """Nothing is known of policies whose steps don't span enough memories of the system.
+
+        Nor of those that have few batches while others have many: with as few degrees of freedom,
+        no other could be told apart.
+        """
+        unknown = np.zeros(estimates.sums.shape[1], dtype=np.bool_)
+        if estimates.memory is not None:
+            memory = estimates.memory
+            if self.setting.declared:
+                memory = np.where(np.isinf(memory), self.setting.memory, memory)
+            unknown |= estimates.steps < MEMORIES * memory
+        shares = batch_shares(estimates)
+        if shares.size > 1 and (shares > 0).any():
+            unknown |= shares > max(FEW, 2 * float(np.median(shares[shares > 0])))
         if not unknown.any():
             return estimates
         sizes = estimates.sizes if estimates.sizes.ndim == 2 else estimates.sizes[:, None]

@@ -66,7 +66,9 @@ def asks_the_same(learner: type[Learner], problem: Problem, truth: Truth) -> Non
         longer = {name: np.append(values, values[-1:]) for name, values in columns.items()}
         wrong.append(Trajectory(play.policy, **longer))
     if not isinstance(play.policy, Controller):
-        wrong.append(Trajectory([value + 1 for value in play.policy], **columns))
+        # A policy outside the class: some learners take data of all policies in it.
+        outside = 2 * problem.policy_class.bound + 1
+        wrong.append(Trajectory([value + outside for value in play.policy], **columns))
     elif problem.control is not None:
         for name in (*problem.control.states, *problem.control.actions):
             below = {**columns, name: np.append(columns[name][:-1], -5.0)}

@@ -224,16 +224,20 @@ def _pairs(full: bool) -> Iterator[tuple[Case, float]]:
             yield case, _QUICK_DELTA
 
 
-def _runs(case: Case) -> int:
-    """Runs of a case at each δ: all cases of its kind with its rule have at least 2,000."""
-    alike = [each for each in cases().values() if (each.kind, each.rule) == (case.kind, case.rule)]
+def _runs(case: Case, delta: float) -> int:
+    """Runs of a case at a δ: all cases of its kind with its rule have at least 2,000."""
+    alike = [
+        each
+        for each in cases().values()
+        if (each.kind, each.rule) == (case.kind, case.rule) and delta in each.deltas
+    ]
     return max(CASE_RUNS, -(-RUNS // (PART_RUNS * len(alike))) * PART_RUNS)
 
 
 def _parts(case: Case, delta: float, full: bool) -> list[Runs]:
     runs = QUICK_RUNS
     if full:
-        runs = PUBLISHED_RUNS if case.rule == "published" else _runs(case)
+        runs = PUBLISHED_RUNS if case.rule == "published" else _runs(case, delta)
     each = runs // len(case.systems)
     return [
         Runs(

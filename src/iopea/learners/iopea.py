@@ -60,8 +60,9 @@ class IOPEA(Learner):
     radius : float, optional. Radius of the net. If not given, it is the longest range of a
         parameter over max{2000, √T}, of several parameters as far as that gives at most 65,536
         policies (:func:`~iopea.policies.default_radius`).
-    first_epoch : int, optional. Useful steps of the first epoch of rule ``paired``, 48 if not
-        given.
+    first_epoch : int, optional. Useful steps of the first epoch of rule ``paired``. If not given,
+        the first test comes after 48 steps or 20 memories of the system, and what is played among
+        policies that inform each other is chosen anew after an eighth, a quarter and half of them.
     memory : float, optional. Steps after which the system has forgotten where it was, as far as
         you know. Rule ``paired`` eliminates nothing before its data spans 20 memories: the larger
         of this, of what the problem knows (a lead time) and of what the data shows.
@@ -77,7 +78,7 @@ class IOPEA(Learner):
     ...                  levels={"low": 0, "high": 10, "step": 1})
     >>> learner = IOPEA(shop)
     >>> learner.ask()
-    Play(policy=(10.0,), steps=48, epoch=1, until_start=False, copies=1)
+    Play(policy=(10.0,), steps=6, epoch=1, until_start=False, copies=1)
     """
 
     name = "iopea"
