@@ -77,7 +77,8 @@ class Paired(Rule):
     event of probability log(4/(3δ))/N may have stayed unseen for N steps, and then neither a
     standard error nor a skewness shows it. What is unseen after an epoch was unseen after those
     before, so that this alone fails with a probability of at most 3δ/4 over the whole run. A
-    policy must be worse by both, so they are not charged against each other. Of steps that told
+    policy must be worse by both, so they are not charged against each other. Where orders come in
+    multiples, |θ - θ'| is larger by one multiple. Of steps that told
     little of a policy only as many count as steps of its own would have told as much.
 
     All of this needs batches that are independent of each other. For each policy, neighbouring
@@ -175,15 +176,33 @@ class Paired(Rule):
         order: InformationOrder | None = None,
         look: Look | None = None,
     ) -> Elimination:
-        """Drop what is worse than the best estimate by more than chance allows."""
+        """Drop what is worse than the best estimate by more than chance allows.
+
+        Before the data spans enough memories nothing is dropped. What the first test would say of
+        it is provisional.
+        """
+        everything = np.ones(estimates.sums.shape[1], dtype=np.bool_)
+        if epoch <= self.silent:
+            early = self._test(estimates, policies, self.level(self.silent + 1), order, look)
+            return Elimination(everything, math.inf, provisional=early.keep)
+        return self._test(estimates, policies, self.level(epoch), order, look)
+
+    def _test(
+        self,
+        estimates: Estimates,
+        policies: Array,
+        level: float,
+        order: InformationOrder | None,
+        look: Look | None,
+    ) -> Elimination:
         estimates = self._judged(estimates)
         mean = estimates.mean
         known = np.isfinite(mean)
-        if len(estimates.sizes) < 2 or not known.any() or epoch <= self.silent:
+        if len(estimates.sizes) < 2 or not known.any():
             return Elimination(np.ones(mean.size, dtype=np.bool_), math.inf)
         best = estimates.best
         freedom = 1 / largest_share(estimates) - 1
-        played, unplayed = self._critical_values(estimates, policies, epoch, order, look, freedom)
+        played, unplayed = self._critical_values(estimates, policies, level, order, look, freedom)
         spread = studentise(estimates, best)
         critical = with_freedom(played, freedom, spread.freedom)
         if order is not None:
@@ -193,15 +212,19 @@ class Paired(Rule):
         telling = estimates.steps if estimates.telling is None else estimates.telling
         most = self.setting.cost_range if self.setting.unseen is None else self.setting.unseen
         with np.errstate(divide="ignore", invalid="ignore"):
-            effect = np.fmin(self.setting.sensitivity * distance, most)
-            unseen = effect * math.log(4 / (3 * self.setting.delta)) / telling
+            apart = distance + estimates.jump
+            effect = np.fmin(self.setting.sensitivity * apart, most)
+            missed = effect * math.log(4 / (3 * self.setting.delta))
+            unseen = missed / telling
             chance = (critical + spread.lean * (2 * critical**2 + 1) / 6) * spread.error
             worse = mean - mean[best] > np.maximum(chance, unseen)
+            starved = mean - mean[best] > np.maximum(chance, missed / estimates.steps)
             remembered = spread.memory * estimates.steps * largest_share(estimates)
         worse &= estimates.steps >= MEMORIES * remembered
-        worse[best] = False
+        worse[best] = starved[best] = False
         chances = single_chance(freedom, played), single_chance(freedom, unplayed)
-        return Elimination(~(worse & known), played, Look(estimates.steps, chances))
+        hungry = bool((starved & known & ~worse).any())
+        return Elimination(~(worse & known), played, Look(estimates.steps, chances), hungry)
 
     def _judged(self, estimates: Estimates) -> Estimates:
         """Nothing is known of policies whose steps don't span enough memories of the system.
@@ -227,7 +250,7 @@ class Paired(Rule):
         self,
         estimates: Estimates,
         policies: Array,
-        epoch: int,
+        level: float,
         order: InformationOrder | None,
         look: Look | None,
         freedom: float,
@@ -235,7 +258,7 @@ class Paired(Rule):
         """For policies that the best one is not strictly above, and for all others."""
         # What must survive is the truly best policy, whose own differences may turn more than
         # those of the estimated one: both ends of the net are tried as well.
-        mean, level = estimates.mean, self.level(epoch)
+        mean = estimates.mean
         every = np.ones(mean.size, dtype=np.bool_)
         split = order is not None and not order.symmetric
         played, unplayed = [], []

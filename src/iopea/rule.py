@@ -68,11 +68,23 @@ class Setting:
 
 @dataclass(frozen=True)
 class Elimination:
-    """Which policies survive, the threshold that decided, and what a later test may know of it."""
+    """Which policies survive, the threshold that decided, and what a later test may know of it.
+
+    Attributes
+    ----------
+    keep : bool array (n,). The survivors.
+    threshold : float. The critical value, or a difference of costs.
+    look : Look, optional. What a later test may know of this one.
+    starved : bool. Whether some survive only because few of the steps told of them.
+    provisional : bool array (n,), optional. Who would survive if there were enough data for a
+        verdict, where there is not: for what to play, and for nothing else.
+    """
 
     keep: Mask
     threshold: float
     look: Look | None = None
+    starved: bool = False
+    provisional: Mask | None = None
 
 
 class Rule(ABC):

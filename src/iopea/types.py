@@ -207,6 +207,8 @@ class Estimates:
         where the steps of the batches told less of some.
     rank : int, optional. Dimensions of what is estimated, where all sums follow from so few
         unknown numbers, whatever the number of policies.
+    jump : float. By how much more than their parameters the actions of two policies may differ in
+        a step, as where orders come in multiples.
     memory : array (n,), optional. Steps that the system remembers under each policy, where its
         states are seen; infinite where it has never come back to a state that it had left.
     """
@@ -216,6 +218,7 @@ class Estimates:
     rank: int | None = None
     telling: Array | None = None
     memory: Array | None = None
+    jump: float = 0.0
 
     @cached_property
     def steps(self) -> Array:

@@ -11,7 +11,7 @@ from iopea.confidence import Elimination, Rule
 from iopea.critical import Look
 from iopea.errors import InputError
 from iopea.problems.base import Evaluator, PlugInEvaluator, Problem
-from iopea.types import Array, Estimates, Policy, State, cost_ranks
+from iopea.types import Array, Estimates, Mask, Policy, State, cost_ranks
 
 
 class Pool(ABC):
@@ -97,6 +97,8 @@ class Listed(Pool):
         self._alive = np.arange(len(policies), dtype=np.intp)
         self._means = np.full(len(policies), np.nan)
         self._look: Look | None = None
+        self._starved = False
+        self._provisional: Mask | None = None
 
     @property
     def count(self) -> int:
@@ -118,9 +120,11 @@ class Listed(Pool):
         prefer = cost_ranks(self._means)
         if chance is not None:
             prefer = chance.random(self.survivors)
-        elif self._preference is not None and np.isnan(self._means).any():
+        elif self._preference is not None and (self._starved or np.isnan(self._means).any()):
             prefer = self._preference[self._alive]
-        return [self._policy(i) for i in self.order.maximal(self._alive, prefer=prefer)]
+        among = slice(None) if self._provisional is None else self._provisional
+        chosen = self.order.maximal(self._alive[among], prefer=prefer[among])
+        return [self._policy(i) for i in chosen]
 
     def judge(self, rule: Rule, epoch: int) -> float:
         estimates = self.evaluator.estimates()
@@ -130,6 +134,8 @@ class Listed(Pool):
         order = self.order.restrict(self._alive)
         outcome = rule.eliminate(estimates, self.surviving, epoch, order, self._look)
         self._look = None if outcome.look is None else outcome.look.kept(outcome.keep)
+        self._starved = outcome.starved
+        self._provisional = outcome.provisional if self.evaluator.sees_beyond else None
         self._means = estimates.mean[outcome.keep]
         self._alive = self._alive[outcome.keep]
         self.evaluator.keep(outcome.keep)
@@ -169,6 +175,8 @@ class Listed(Pool):
             "alive": self._alive.copy(),
             "means": self._means.copy(),
             "look": None if self._look is None else _saved(self._look),
+            "starved": self._starved,
+            "provisional": None if self._provisional is None else self._provisional.copy(),
             "evaluator": self.evaluator.state_dict(),
         }
 
@@ -177,6 +185,9 @@ class Listed(Pool):
         self._means = np.array(state["means"])
         look = state["look"]
         self._look = None if look is None else _look(look)
+        self._starved = bool(state["starved"])
+        provisional = state["provisional"]
+        self._provisional = None if provisional is None else np.array(provisional, dtype=np.bool_)
         self.evaluator.load_state_dict(state["evaluator"])
 
 

@@ -117,6 +117,9 @@ class Evaluator(ABC):
     as a run; eliminated policies are dropped from it with :meth:`keep`.
     """
 
+    #: Whether policies that the played one does not inform are estimated nevertheless.
+    sees_beyond: ClassVar[bool] = False
+
     @abstractmethod
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Take in observed steps; return how many of them counted as data."""
@@ -251,7 +254,8 @@ class Problem(ABC):
     def preference(self, policies: Array) -> Array | None:
         """Which of policies that inform each other to play while some survivor is unknown.
 
-        The lowest value is preferred. None: the best by estimate, as far as there is one.
+        Or while one survives only because few steps told of it. The lowest value is preferred.
+        None: the best by estimate, as far as there is one.
         """
         return None
 

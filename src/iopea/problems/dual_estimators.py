@@ -318,6 +318,8 @@ class ProductLimitEstimator(_Pooled):
     mean stock, since half of its own periods would be among them.
     """
 
+    sees_beyond = True
+
     def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
         ends = batch_ends(stock.size, len(self._policies))
         sizes = np.diff(ends, prepend=0).astype(np.float64)

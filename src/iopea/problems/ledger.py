@@ -214,7 +214,7 @@ class Ledger:
         records = self.records
         values = np.append(records.stock, records.sales)
         largest = values.max(initial=0.0)
-        if not largest > 0:
+        if not largest > 0 or self._step is not None:
             return None
         for digits in range(_DIGITS):
             unit = 10.0 ** (math.floor(math.log10(largest)) - digits)
@@ -280,8 +280,8 @@ class Ledger:
             told = np.abs(change[0]) <= 1e-9 * np.abs(sums).sum(axis=0)
             sums, sizes = sums * told, sizes * told
         if (sizes == sizes[:, :1]).all():
-            return Estimates(sums, sizes[:, 0].copy(), memory=memory)
-        return Estimates(sums, sizes, memory=memory)
+            sizes = sizes[:, 0].copy()
+        return Estimates(sums, sizes, memory=memory, jump=reading.multiple)
 
     def clear(self) -> None:
         """Forget all records."""
