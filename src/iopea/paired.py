@@ -128,11 +128,11 @@ class Paired(Rule):
             return int(self.setting.first * self.GROWTH ** (epoch - 1))
         tested = epoch - self.silent
         growth = self.GROWTH ** (tested - 1) if tested > 0 else 2.0 ** (tested - 1)
-        return int(max(self.FIRST, self._needed) * growth)
+        return int(max(self.FIRST, self.needed) * growth)
 
     @property
-    def _needed(self) -> int:
-        """Useful steps that span enough memories of the system."""
+    def needed(self) -> int:
+        """Useful steps that span enough memories of the system, as far as these are known."""
         return math.ceil(MEMORIES * self.setting.memory)
 
     @cached_property
@@ -144,7 +144,7 @@ class Paired(Rule):
         """
         if self.setting.first is None:
             return self.TRIALS if self.setting.width == 1 else 0
-        return next(epoch for epoch in count() if self._data(epoch + 1) >= self._needed)
+        return next(epoch for epoch in count() if self._data(epoch + 1) >= self.needed)
 
     @cached_property
     def _epochs(self) -> int:

@@ -102,6 +102,11 @@ class Rule(ABC):
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
 
+    @property
+    def needed(self) -> int:
+        """Useful steps of each maximal policy before which nothing is eliminated."""
+        return 0
+
     @abstractmethod
     def epoch_length(self, epoch: int) -> int:
         """Useful steps for which each maximal policy is played in an epoch [N_k]."""

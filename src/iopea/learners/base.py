@@ -22,7 +22,7 @@ from iopea.types import (
 )
 
 #: Version of what ``state_dict`` writes.
-SCHEMA = 3
+SCHEMA = 4
 #: Share of a parameter, or of the largest one, below which a difference is how people write it.
 _AS_WRITTEN = 1e-9
 #: Parameters of a policy that are named one by one.

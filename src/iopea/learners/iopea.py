@@ -215,7 +215,7 @@ class IOPEA(Learner):
         all farther from it than a tenth of the range has been dropped: so the best policy lies
         beyond that tenth with a probability of at most ``delta``.
         """
-        found = (self._hardly_told(), self._departed(), self._watch.warning)
+        found = (self._hardly_told(), self._never_back(), self._departed(), self._watch.warning)
         best = self._pool.best(now=self.rule.pooled)
         edges = edge_warnings(self.problem, best, self.surviving) if best else ()
         return (*(text for text in found if text), *edges)
@@ -228,9 +228,37 @@ class IOPEA(Learner):
             "as a share: another estimator may use more of them."
         )
 
+    @property
+    def _remembered(self) -> str:
+        return f"{self.rule.setting.memory:,.6g}"
+
+    def _never_back(self) -> str | None:
+        """That chains were seen which never came back to a state that they had left."""
+        estimates = self._pool.estimates()
+        if estimates.memory is None or self.rule.setting.declared or self.survivors == 1:
+            return None
+        never = np.isinf(estimates.memory) & (estimates.steps > 0)
+        if not never.any():
+            return None
+        first = show_policy(tuple(map(float, self.surviving[int(never.argmax())])))
+        others = int(never.sum()) - 1
+        more = f" and {others} other{'s' if others > 1 else ''}" if others else ""
+        return (
+            f"Under policy {first}{more} the system has never come back to a state that it had "
+            "left, so nothing can be said of its long-run cost, and it is not eliminated. If you "
+            "know after how many steps the system forgets where it was, give them as memory."
+        )
+
     def _ending(self) -> str:
         if self.stop is not Stop.NOTHING_ELIMINATED:
             return str(self.stop.value)
+        needed = self.rule.needed * self.rule.setting.width
+        if self._observed < needed:
+            return (
+                f"No policy has been eliminated yet: the system remembers {self._remembered} steps, "
+                f"and nothing is eliminated before {needed:,} steps, of which there are "
+                f"{self._observed:,}."
+            )
         spread = self.rule.setting.cost_range
         means = self._pool.means
         if np.isfinite(means).any():
