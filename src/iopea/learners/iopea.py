@@ -255,8 +255,8 @@ class IOPEA(Learner):
         needed = self.rule.needed * self.rule.setting.width
         if self._observed < needed:
             return (
-                f"No policy has been eliminated yet: the system remembers {self._remembered} steps, "
-                f"and nothing is eliminated before {needed:,} steps, of which there are "
+                f"No policy has been eliminated yet: the system remembers {self._remembered} "
+                f"steps, and nothing is eliminated before {needed:,} steps, of which there are "
                 f"{self._observed:,}."
             )
         spread = self.rule.setting.cost_range
