@@ -18,7 +18,7 @@ import iopea
 from iopea.kernels import lost_sales as kernels
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
-from shop_floor import ShopFloor  # noqa: E402
+from shop_floor import ShopFloor
 
 PERIODS, SEED, MEAN, BELIEVED = 1500, 3000, 8.0, 2
 KINDS: dict[str, dict[str, Any]] = {
