@@ -19,7 +19,7 @@ for told in (False, True):
     rng = np.random.default_rng(1)
     learner = iopea.IOPEA(shop)
     on_hand, under_way = 0.0, [0.0, 0.0]
-    for day in range(700):
+    for _ in range(700):
         (level,) = learner.ask().policy
         wanted = max(level - on_hand - sum(under_way), 0.0)
         ordered = 12.0 * (wanted // 12.0)
