@@ -45,8 +45,8 @@ def best_level(lead_time: int = 2, multiple: float = 0.0, rounding: str = "down"
     demand = np.random.default_rng(1).poisson(MEAN, 400_000).astype(float)
     levels, ends = np.arange(81.0), np.array([demand.size])
     sums, _ = kernels.replay_orders(
-        demand, np.full(demand.size, 80.0), levels, ends, lead_time, multiple, rounding,
-        (1.0, 10.0), 100,
+        demand, np.full(demand.size, 80.0), np.ones(demand.size), levels, ends, lead_time,
+        multiple, rounding, (1.0, 10.0), 100,
     )  # fmt: skip
     return float(levels[sums[0].argmin()])
 

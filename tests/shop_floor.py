@@ -17,6 +17,7 @@ class ShopFloor:
     lead_time : int. The true one.
     multiple, rounding : what orders are multiples of, and how they are rounded to that.
     skipped : float. Probability that a period has no record.
+    short : float. Probability that a delivery is a fifth short.
     evening : bool. Whether the stock is written down after sales.
     told : bool. Whether orders, arrivals and gaps are written down as well.
     """
@@ -26,6 +27,7 @@ class ShopFloor:
     multiple: float = 0.0
     rounding: str = "down"
     skipped: float = 0.0
+    short: float = 0.0
     evening: bool = False
     told: bool = False
     seed: int = 0
@@ -52,6 +54,8 @@ class ShopFloor:
         order = self.order(level)
         self.pipeline.append(order)
         arrived = self.pipeline.pop(0)
+        if self.short and self.rng.random() < self.short:
+            arrived = math.floor(0.8 * arrived)
         stock = self.on_hand + arrived
         sales = min(stock, float(self.rng.poisson(self.mean)))
         self.on_hand = stock - sales

@@ -809,7 +809,7 @@ def test_records_that_contradict_the_model_are_told_and_stop_the_verdicts():
         ones = np.ones(play.steps)
         learner.tell(Trajectory(play.policy, stock=ones, sales=ones))
     assert learner.survivors == learner.count
-    assert "steps contradict the model, so that nothing is eliminated" in learner.outlook
+    assert "steps contradict the model, so that nothing more is eliminated" in learner.outlook
 
 
 # The learner

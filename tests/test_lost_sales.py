@@ -182,7 +182,7 @@ def test_records_that_contradict_the_model_are_told_and_stop_the_verdicts():
         wrong = np.full(play.steps, 4.0)
         learner.tell(Trajectory(play.policy, stock=wrong, sales=np.full(play.steps, 1.0)))
     assert learner.survivors == learner.count
-    assert "steps contradict the model, so that nothing is eliminated" in learner.outlook
+    assert "steps contradict the model, so that nothing more is eliminated" in learner.outlook
 
 
 @pytest.mark.parametrize("lead_time", [0, 2])

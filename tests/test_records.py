@@ -235,7 +235,7 @@ def test_a_single_missing_period_is_found_and_told() -> None:
     )  # fmt: skip
     reading = read(less, 2, None)
     assert reading.missing.tolist() == [301]
-    assert explain(reading, less, 2) == "A period seems to be missing after step 300."
+    assert explain(reading, less, 2) == "A period seems to be missing after step 301."
 
 
 def test_a_single_wrong_number_is_no_missing_period() -> None:

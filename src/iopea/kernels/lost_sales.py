@@ -251,8 +251,8 @@ def rounded_order(level, position, multiple, rounded):  # type: ignore[no-untype
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _replay_orders(  # type: ignore[no-untyped-def]
-    demand, played, levels, ends, lead_time, multiple, rounded, holding, price, warm_up, sums,
-    sizes, start, stop, charged,
+    demand, played, filled, levels, ends, lead_time, multiple, rounded, holding, price, warm_up,
+    sums, sizes, start, stop, charged,
 ):  # fmt: skip
     periods = demand.shape[0]
     pipeline = np.empty(max(lead_time, 1))
@@ -272,10 +272,11 @@ def _replay_orders(  # type: ignore[no-untyped-def]
                 arriving = pipeline[slot]
                 pipeline[slot] = order
                 slot = slot + 1 if slot + 1 < lead_time else 0
-            stock = on_hand + arriving
+            missing = (1.0 - filled[now]) * arriving
+            stock = on_hand + arriving - missing
             sales = sold_by_now(stock, 0.0, demand[now])
             on_hand = stock - sales
-            position += order - sales
+            position += order - sales - missing
             if t >= 0:
                 cost = holding * on_hand - price * sales
                 if charged:
@@ -288,6 +289,7 @@ def _replay_orders(  # type: ignore[no-untyped-def]
 def replay_orders(
     demand: Array,
     played: Array,
+    filled: Array,
     levels: Array,
     ends: Indices,
     lead_time: int,
@@ -304,6 +306,7 @@ def replay_orders(
     ----------
     demand, played : arrays (periods,). Demand, and the level that was played: a period tells of
         levels up to that one.
+    filled : array (periods,). The share of an order that is delivered; the rest never comes.
     levels : array (n,).
     ends : array. Ends of the batches, the last of them the number of periods.
     lead_time : int. Periods between order and arrival.
@@ -323,8 +326,8 @@ def replay_orders(
     def advance(start: int, stop: int) -> int:
         return int(
             kernel(
-                demand, played, levels, ends, lead_time, multiple, _ROUNDED[rounding], costs[0],
-                costs[1], warm_up, sums, sizes, start, stop, own is not None,
+                demand, played, filled, levels, ends, lead_time, multiple, _ROUNDED[rounding],
+                costs[0], costs[1], warm_up, sums, sizes, start, stop, own is not None,
             )
         )  # fmt: skip
 

@@ -108,6 +108,8 @@ class Learner(ABC):
                 self._tell_other(trajectory)
             return
         self.problem.check(trajectory)
+        if len(trajectory) > play.steps and self._takes_more(trajectory):
+            return
         if len(trajectory) > play.steps:
             raise InputError(
                 f"Cannot tell {len(trajectory)} steps: ask() requested at most {play.steps} "
@@ -209,6 +211,10 @@ class Learner(ABC):
     def _check_other(self, played: Policy | Controller, asked: Policy | Controller) -> None:
         """Refuse what was not asked for, unless a learner can use it."""
         raise InputError(f"Cannot tell of {_shown(played)}: ask() requested {_shown(asked)}.")
+
+    def _takes_more(self, trajectory: Trajectory) -> bool:
+        """Take in more steps than were asked for, if a learner can use them."""
+        return False
 
     def _tell_other(self, trajectory: Trajectory) -> None:
         """Take in data of a policy that was not asked for, and count its steps."""

@@ -224,8 +224,8 @@ class IOPEA(Learner):
         if not self.effective_alpha < _HARDLY:
             return None
         return (
-            f"Of all steps only {self.effective_alpha:.2g} told of the best policy by estimate, "
-            "as a share: another estimator may use more of them."
+            f"Only {100 * self.effective_alpha:.2g} % of the steps were informative about the "
+            "estimated best policy."
         )
 
     @property
@@ -250,6 +250,11 @@ class IOPEA(Learner):
         )
 
     def _ending(self) -> str:
+        if self._pool.evaluator.contradiction is not None and self.survivors != 1:
+            return (
+                "The records contradict the model: more of them will not help, and the "
+                "recommendation is that of a model that they don't fit."
+            )
         if self.stop is not Stop.NOTHING_ELIMINATED:
             return str(self.stop.value)
         needed = self.rule.needed * self.rule.setting.width
@@ -274,7 +279,10 @@ class IOPEA(Learner):
         if evaluator.contradiction is not None:
             return evaluator.contradiction
         steps = evaluator.departures
-        said = f"{steps:,} steps are inconsistent with the policy that was played." if steps else ""
+        said = ""
+        if steps:
+            number = "1 step is" if steps == 1 else f"{steps:,} steps are"
+            said = f"{number} inconsistent with the policy that was played."
         return " ".join(text for text in (evaluator.note, said) if text) or None
 
     def estimates(self) -> Estimates:
@@ -314,13 +322,22 @@ class IOPEA(Learner):
             what = str(played) if isinstance(played, Controller) else show_policy(played)
             raise InputError(
                 f"Cannot tell of policy {what}, which is not one of the class: tell of what ask() "
-                f"requested, {show_policy(self._queue[0])}, or of another policy of the class."
+                f"requested, {show_policy(self._queue[0])}, or of another policy of the class, or "
+                "give the problem a wider range or smaller steps."
             )
         if self.restart == "return":
             raise InputError(
                 f"Cannot tell of policy {show_policy(played)}: with restart 'return' every policy "
                 f"starts from the initial state, so that only what ask() requested can be told."
             )
+
+    def _takes_more(self, trajectory: Trajectory) -> bool:
+        """A history may be longer than what was asked for."""
+        if self.restart == "return":
+            return False
+        policy = self._queue[0]
+        self._tell_other(Trajectory(policy, **trajectory.columns))
+        return True
 
     def _tell_other(self, trajectory: Trajectory) -> None:
         """Steps count for the policy that is due if they tell of all that it tells of."""

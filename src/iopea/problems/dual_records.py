@@ -104,8 +104,8 @@ class DualRecords:
         if self._faults <= FITS * self._steps or self._steps <= 2 * (self._lead_times[0] + 1):
             return None
         return (
-            f"{self._faults:,} of {self._steps:,} steps contradict the model, so that nothing is "
-            f"eliminated on these records. {self._reason()}"
+            f"{self._faults:,} of {self._steps:,} steps contradict the model, so that nothing "
+            f"more is eliminated on these records. {self._reason()}"
         )
 
     def _reason(self) -> str:

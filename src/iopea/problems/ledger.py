@@ -26,6 +26,8 @@ from iopea.problems.records import (
     consistent_with_model,
     evening_hint,
     explain,
+    explain_deliveries,
+    fill_rates,
     read,
 )
 from iopea.seeds import seed_for
@@ -115,6 +117,7 @@ class Ledger:
         self._held = 0
         self._faults = 0
         self._steps = 0
+        self._before = 0  # steps that were told before the ledger was opened
         self._interrupted = False
         self.open = False
         self._known: Reading | None = None
@@ -154,6 +157,7 @@ class Ledger:
         if self.open:
             return
         self._rows, self._parts = np.empty((len(_COLUMNS), 0)), []
+        self._before = self._steps
         self._held = self._faults = self._steps = 0
         self.open, self._known = True, None
 
@@ -194,10 +198,16 @@ class Ledger:
         told = reading.as_told(self._lead_time) or bool(reading.missing.size)
         if faults <= FITS * self._steps and (told or self.open):
             return None
+        since = f" since step {self._before:,}" if self._before else ""
         return (
-            f"{faults:,} of {self._steps:,} steps contradict the model, so that nothing is "
-            f"eliminated on these records. {self._reason(reading)}"
+            f"{faults:,} of {self._steps:,} steps{since} contradict the model, so that nothing "
+            f"more is eliminated on these records. {self._reason(reading)}"
         )
+
+    def _why(self) -> str | None:
+        """The likely reason, by the records that are held."""
+        first = self._before + self._steps - self._held
+        return explain(self.reading, self.records, self._lead_time, first)
 
     def _reason(self, reading: Reading) -> str:
         unit = self._rounded_to()
@@ -206,8 +216,9 @@ class Ledger:
                 f"They seem to be rounded to {unit:g}: levels with a step of {ROUNDINGS * unit:g} "
                 "or more allow for that."
             )
-        reason = explain(reading, self.records, self._lead_time) or ""
-        return f"{reason}{self._advice(reading)}"
+        if reading.as_told(self._lead_time) and self.inconsistent < _FEW:
+            return "So few don't tell why."
+        return f"{self._why() or ''}{self._advice(reading)}"
 
     def _rounded_to(self) -> float | None:
         """The unit to which all records are rounded, if that alone explains what does not fit."""
@@ -227,18 +238,28 @@ class Ledger:
         if self.open:
             return ""
         if reading.missing.size:
-            return " Tell the column gap: the periods without a record just before each step."
-        return " Tell the columns ordered and received, and these will be followed."
+            return (
+                " Tell the column gap, the periods without a record just before each step; or "
+                "ordered and received, if none is missing but deliveries were short."
+            )
+        instead = ""
+        if reading.evening:
+            instead = " Give stock + sales as the stock, or tell"
+        elif reading.lead_time != self._lead_time:
+            instead = f" Give the problem a lead time of {reading.lead_time}, or tell"
+        return f"{instead or ' Tell'} the columns ordered and received, which will be followed."
 
     @property
     def note(self) -> str | None:
         """How the records are read, where that is not as the problem says."""
-        if self._held < _FEW or self.reading.as_told(self._lead_time) or self.contradiction:
+        if self._held < _FEW or self.contradiction:
             return None
-        text = explain(self.reading, self.records, self._lead_time)
-        if not text:
-            return None
-        return f"{text} Candidates are judged accordingly." if self.open else text
+        texts = [] if self.reading.as_told(self._lead_time) else [self._why() or ""]
+        if self.open:
+            if any(texts):
+                texts.append("Candidates are judged accordingly.")
+            texts.append(explain_deliveries(self.reading, self.records) or "")
+        return " ".join(text for text in texts if text) or None
 
     @property
     def as_modelled(self) -> bool:
@@ -256,6 +277,7 @@ class Ledger:
         """Pseudo-costs by batch of candidates on all records."""
         records, reading = self.records, self.reading
         stock, sales = reading.stock, np.minimum(records.sales, reading.stock)
+        filled = fill_rates(records, reading)
         ends = _batch_ends(sales.size, levels.size)
         if not sales.size:
             return Estimates(np.empty((0, levels.size)), np.empty(0))
@@ -267,7 +289,7 @@ class Ledger:
 
         def replay(path: Array, until: Indices) -> tuple[Array, Array]:
             return kernels.replay_orders(
-                path, records.level, levels, until, reading.lead_time, reading.multiple,
+                path, records.level, filled, levels, until, reading.lead_time, reading.multiple,
                 reading.rounding, costs, WARM_UP * (reading.lead_time + 1), own, threads,
             )  # fmt: skip
 
@@ -295,6 +317,7 @@ class Ledger:
             "rows": self._joined().copy(),
             "faults": self._faults,
             "steps": self._steps,
+            "before": self._before,
             "interrupted": self._interrupted,
             "open": self.open,
         }
@@ -305,6 +328,7 @@ class Ledger:
         self._parts, self._known = [], None
         self._held = self._rows.shape[1]
         self._faults, self._steps = int(state["faults"]), int(state["steps"])
+        self._before = int(state["before"])
         self._interrupted, self.open = bool(state["interrupted"]), bool(state["open"])
 
 

@@ -65,6 +65,10 @@ _UNRESOLVED, _FEW = 0.1, 8
 #: Readings that are tried with missing periods, beside the told one, and the share of its
 #: inconsistent steps that they may leave.
 _CONTENDERS, _BETTER = 3, 0.8
+#: Share of the deliveries, or of the orders, that a told reading must explain.
+_MOSTLY = 0.5
+#: The most that can be delivered of what was ordered.
+_MOST_DELIVERED = 2.0
 #: Steps named in a sentence.
 _NAMED = 3
 
@@ -818,16 +822,126 @@ def consistent_with_model(records: Records, lead_time: int, step: float | None) 
     return _Search(records, lead_time, step).own.bad
 
 
+def _before(records: Records, lead_time: int) -> Indices:
+    """The record of the period so long before each record's; -1 where there is none."""
+    cells = np.arange(len(records)) + np.cumsum(records.gap).astype(np.intp)
+    record = np.full(int(cells[-1]) + 1 if cells.size else 0, -1, dtype=np.intp)
+    record[cells] = np.arange(len(records))
+    due = cells - lead_time
+    return np.where(due >= 0, record[np.maximum(due, 0)], -1)
+
+
+def _deliveries(records: Records, lead_time: int, room: Array) -> tuple[Indices, Indices]:
+    """Records in which something was due or arrived, and those of the orders."""
+    placed = _before(records, lead_time)
+    due = np.flatnonzero(placed >= 0)
+    some = (records.ordered[placed[due]] > room[due]) | (records.received[due] > room[due])
+    return due[some], placed[due[some]]
+
+
+def _fitting(records: Records, lead_time: int, room: Array) -> float:
+    """Share of the deliveries that are what was ordered so long before."""
+    due, placed = _deliveries(records, lead_time, room)
+    if not due.size:
+        return 0.0
+    same = np.abs(records.received[due] - records.ordered[placed]) <= room[due]
+    return float(same.mean())
+
+
+def fill_rates(records: Records, reading: Reading) -> Array:
+    """What share of its order each delivery was, 1 where that is unknown or nothing was due."""
+    rates = np.ones(len(records))
+    if np.isnan(records.ordered).any() or np.isnan(records.received).any():
+        return rates
+    room = _data(records, reading.evening, reading.step)[_TOLERANCE]
+    due, placed = _deliveries(records, reading.lead_time, room)
+    ordered, received = records.ordered[placed], records.received[due]
+    other = (ordered > room[due]) & (np.abs(received - ordered) > room[due])
+    rates[due[other]] = np.minimum(received[other] / ordered[other], _MOST_DELIVERED)
+    return rates
+
+
+def _told_directly(records: Records, lead_time: int, step: float | None) -> Reading | None:
+    """The reading where orders and arrivals are told of all periods; None if these don't fit.
+
+    Then nothing has to be guessed. The stock must be what was left over and what arrived; the lead
+    time is that of most deliveries, others being short; and what was wanted is known.
+    """
+    told = np.isfinite(records.ordered) & np.isfinite(records.received)
+    if len(records) < _LEAST_EVIDENCE or not told.all():
+        return None
+    unbalanced = [_unbalanced(records, evening, step) for evening in (False, True)]
+    evening = bool(unbalanced[1].sum() < unbalanced[0].sum())
+    data, bad = _data(records, evening, step), unbalanced[int(evening)]
+    room = data[_TOLERANCE]
+    shares = [
+        _fitting(records, each, room) for each in range(2 * lead_time + _FURTHER_LEAD_TIMES + 1)
+    ]
+    found = int(np.argmax(shares))
+    if shares[lead_time] >= shares[found] - FITS:
+        found = lead_time
+    if shares[found] < _MOSTLY or bad.mean() > FITS:
+        return None
+    multiple, rounding = _multiple_told(records, data, found)
+    nothing = np.empty(0, dtype=np.intp)
+    return Reading(found, multiple, rounding, evening, nothing, bad, data[_STOCK], step)
+
+
+def _unbalanced(records: Records, evening: bool, step: float | None) -> Mask:
+    """Steps whose stock is not what was left over the evening before and what arrived."""
+    data = _data(records, evening, step)
+    stock, sales, room = data[_STOCK], records.sales, data[_TOLERANCE]
+    bad = np.asarray(sales > stock + room)
+    expected = stock[:-1] - sales[:-1] + records.received[1:]
+    bad[1:] |= (np.abs(stock[1:] - expected) > 2 * room[1:]) & (records.gap[1:] == 0)
+    return bad
+
+
+def _multiple_told(records: Records, data: Array, lead_time: int) -> tuple[float, Rounding]:
+    """What orders are multiples of, 0 for nothing, and how what is wanted is rounded to that."""
+    under_way, known = np.zeros(len(records)), np.ones(len(records), dtype=np.bool_)
+    for ago in range(1, lead_time):
+        placed = _before(records, ago)
+        known &= placed >= 0
+        under_way += np.where(placed >= 0, records.ordered[np.maximum(placed, 0)], 0.0)
+    held = data[_STOCK] if lead_time else data[_STOCK] - records.received
+    wanted = np.maximum(records.level - held - under_way, 0.0)
+    wanted, ordered, room = wanted[known], records.ordered[known], data[_TOLERANCE][known]
+    for multiple in _multiples(ordered[ordered > room], wanted):
+        number = wanted / multiple
+        number += RELATIVE_TOLERANCE * np.sign(np.round(number) - number)  # whole but for rounding
+        whole = {"up": np.ceil(number), "down": np.floor(number), "nearest": np.round(number)}
+        fits = {
+            name: float((np.abs(orders * multiple - ordered) <= room).mean())
+            for name, orders in whole.items()
+        }
+        best = max(fits, key=lambda name: fits[name])
+        if fits[best] >= _MOSTLY:
+            return multiple, cast(Rounding, best)
+    return 0.0, "up"
+
+
 def read(records: Records, lead_time: int, step: float | None) -> Reading:
     """The simplest reading that the records fit.
 
-    Records that fit are read as told. Otherwise the first reading, from simple to complex, in
-    which at most 2 % of the steps with orders are inconsistent and that leaves at most half of
-    the inconsistent steps; if there is none, the one with the fewest inconsistent steps, if it
-    leaves at most half; else the told one. Where hardly any steps are inconsistent, only missing
-    periods are looked for. The reading is chosen by the last ``MOST_RECORDS`` records. Missing
-    periods are looked for in these alone, unless orders or arrivals are told.
+    Where orders and arrivals are told of all periods and the books balance, that is what they
+    say. Otherwise records that fit are read as told. If they don't, it is the first reading, from
+    simple to complex, in which at most 2 % of the steps with orders are inconsistent and that
+    leaves at most half of the inconsistent steps; if there is none, the one with the fewest
+    inconsistent steps, if it leaves at most half; else the told one. Where hardly any steps are
+    inconsistent, only missing periods are looked for. The reading is chosen by the last
+    ``MOST_RECORDS`` records. Missing periods are looked for in these alone, unless orders or
+    arrivals are told.
     """
+    told = _told_directly(records, lead_time, step)
+    if told is not None and not told.inconsistent.any():
+        return told
+    found = _searched(records, lead_time, step)
+    return found if told is None or found.share <= told.share else told
+
+
+def _searched(records: Records, lead_time: int, step: float | None) -> Reading:
+    """The reading by trying one after the other."""
     window = _Search(records.last(MOST_RECORDS), lead_time, step)
     best = _choose(window)
     early = len(records) - len(window.records)
@@ -870,8 +984,13 @@ def _reading(search: _Search, trial: _Trial, step: float | None) -> Reading:
     )
 
 
-def explain(reading: Reading, records: Records, lead_time: int) -> str | None:
-    """Why the records contradict the model, with the evidence; None if they fit it."""
+def explain(
+    reading: Reading, records: Records, lead_time: int, steps_before: int = 0
+) -> str | None:
+    """Why the records contradict the model, with the evidence; None if they fit it.
+
+    Steps are counted from 1, after those that came before the records.
+    """
     if reading.as_told(lead_time):
         if reading.share <= FITS:
             return None
@@ -889,8 +1008,22 @@ def explain(reading: Reading, records: Records, lead_time: int) -> str | None:
     if reading.multiple:
         reasons.append(_explain_multiple(reading, search))
     if reading.missing.size:
-        reasons.append(_explain_missing(reading))
-    return " ".join(reasons)
+        reasons.append(_explain_missing(reading.missing + steps_before))
+    return " ".join(reasons) or None
+
+
+def explain_deliveries(reading: Reading, records: Records) -> str | None:
+    """How many deliveries were not what was ordered, where both are told."""
+    rates = fill_rates(records, reading)
+    other = int((rates != 1).sum())
+    if not other:
+        return None
+    due = int((_before(records, reading.lead_time) >= 0).sum())
+    what = "delivery was" if other == 1 else "deliveries were"
+    return (
+        f"{other:,} of {due:,} {what} not what was ordered: candidates are delivered the same "
+        "share of their orders."
+    )
 
 
 def _explain_evening(reading: Reading, search: _Search) -> str:
@@ -927,11 +1060,11 @@ def _explain_multiple(reading: Reading, search: _Search) -> str:
     )
 
 
-def _explain_missing(reading: Reading) -> str:
-    steps = [str(step - 1) for step in reading.missing[: _NAMED + 1].tolist()]
+def _explain_missing(missing: Indices) -> str:
+    steps = [f"{step:,}" for step in missing[: _NAMED + 1].tolist()]
     if len(steps) == 1:
         return f"A period seems to be missing after step {steps[0]}."
-    more = reading.missing.size - _NAMED
+    more = missing.size - _NAMED
     if more > 1:
         steps = [*steps[:_NAMED], f"{more} more"]
     return f"Periods seem to be missing after steps {', '.join(steps[:-1])} and {steps[-1]}."
