@@ -1088,9 +1088,7 @@ def test_impossible_trajectories_are_refused():
 def test_a_wrong_tell_is_refused_and_changes_nothing():
     learner = IOPEA(SMALL, radius=1.0)
     before, played = learner.state_dict(), learner.ask().policy
-    many = {"stock": np.zeros(65), "sales": np.zeros(65)}
     for path, words in [
-        (Trajectory(played, **many), "Cannot tell 65 steps: ask.. requested at most 6"),
         (Trajectory((1.0, 9.0), stock=[1.0], sales=[1.0]), "Cannot tell of policy 1, 9"),
         (Trajectory(3.0, stock=[1.0], sales=[1.0]), "Cannot tell of policy 3"),
         (Trajectory(played, stock=[3.0], sales=[4.0]), "4.0"),

@@ -62,7 +62,7 @@ def asks_the_same(learner: type[Learner], problem: Problem, truth: Truth) -> Non
     rollout = system.carry_out(play, play.steps if play.steps < LONGEST else LONGEST)
     columns = rollout.trajectory.columns
     wrong = [Trajectory(play.policy, **{name: [] for name in list(columns)[:-1]})]
-    if play.steps < LONGEST:
+    if play.steps < LONGEST and not learner.takes_any:
         longer = {name: np.append(values, values[-1:]) for name, values in columns.items()}
         wrong.append(Trajectory(play.policy, **longer))
     if not isinstance(play.policy, Controller):

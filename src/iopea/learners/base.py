@@ -51,12 +51,14 @@ class Learner(ABC):
     needs : str. What a problem must have for it, to follow "needs".
     oracle : bool. Whether it is told the truth, by the runner: a yardstick, not a method.
     extra : str. The extra to install for it, if any.
+    takes_any : bool. Whether data of any policy of the class can be told, any number of steps.
     """
 
     name: ClassVar[str]
     needs: ClassVar[str]
     oracle: ClassVar[bool] = False
     extra: ClassVar[str | None] = None
+    takes_any: ClassVar[bool] = False
     problem: Problem
     steps: int = 0
 
@@ -98,7 +100,8 @@ class Learner(ABC):
     def tell(self, trajectory: Trajectory) -> None:
         """Take in what was observed: any number of steps up to what was asked for.
 
-        A trajectory that does not fit is refused, and nothing changes.
+        A learner that takes any data takes more steps as well, and other policies of the class. A
+        trajectory that does not fit is refused, and nothing changes.
         """
         play = self._ask()
         if not self._asked(trajectory.played, play.policy):

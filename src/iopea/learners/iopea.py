@@ -83,6 +83,7 @@ class IOPEA(Learner):
 
     name = "iopea"
     needs = "nothing but the information order"
+    takes_any = True
 
     def __init__(
         self,
