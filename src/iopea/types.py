@@ -129,7 +129,7 @@ def _as_policy(policy: ArrayLike) -> Policy:
 def _column(name: str, values: ArrayLike) -> Array:
     try:
         column = np.array(values, dtype=np.float64, ndmin=1)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise InputError(f"Column {name!r} of a trajectory holds something not a number.") from None
     if column.ndim != 1:
         raise InputError(f"Column {name!r} of a trajectory has {column.ndim} dimensions, not 1.")

@@ -260,6 +260,31 @@ def _sticky(stay: float, states: int, costs: Any, bernoulli: bool = False) -> Dy
     )
 
 
+def _clusters(costs: Any, leave: float) -> Dynamics:
+    """Two pairs of states, fast within and slow between; action 1 stays longer in the second."""
+
+    def moves(first: float, second: float) -> Any:
+        return [
+            [0.5 - first, 0.5, first, 0],
+            [0.5, 0.5, 0, 0],
+            [second, 0, 0.5 - second, 0.5],
+            [0, 0, 0.5, 0.5],
+        ]
+
+    both = [moves(leave, leave), moves(leave, 0.7 * leave)]
+    return Dynamics(transitions=np.swapaxes(both, 0, 1), costs=costs)
+
+
+def _pairs(costs: Any, leave: float) -> Dynamics:
+    """Two pairs of states that take turns, and are left rarely: large costs hide a slow change."""
+
+    def moves(back: float) -> Any:
+        return [[0, 1, 0, 0], [1 - leave, 0, leave, 0], [0, 0, 0, 1], [back, 0, 1 - back, 0]]
+
+    both = [moves(1.1 * leave), moves(leave)]
+    return Dynamics(transitions=np.swapaxes(both, 0, 1), costs=costs)
+
+
 def _chain(states: int, actions: int, **more: Any) -> FiniteMDP:
     """Policies that take the same action everywhere."""
     same = [[action] * states for action in range(actions)]
@@ -303,6 +328,10 @@ def _slow() -> Iterator[Case]:
         add(f"slow-ring-{estimator}", problem, _sticky(0.97, 4, far), 6000)
         noisy = _sticky(0.97, 2, [[0.2, 0.4], [0.6, 0.42]], bernoulli=True)
         add(f"slow-noise-{estimator}", _chain(2, 2, estimator=estimator), noisy, 5000)
+        far_apart = _clusters([[0.1, 0.05], [0.2, 0.15], [0.7, 0.7], [0.8, 0.8]], 0.02)
+        add(f"slow-clusters-{estimator}", _chain(4, 2, estimator=estimator), far_apart, 5000)
+        hidden = _pairs([[0.0, 0.0], [0.9, 0.9], [0.1, 0.1], [1.0, 1.0]], 0.005)
+        add(f"slow-hidden-{estimator}", _chain(4, 2, estimator=estimator), hidden, 6000)
     shared = _chain(4, 3, information_order="full-feedback")
     add("slow-ring-full-feedback", shared, _sticky(0.97, 4, far), 3000)
     full = QueueRates(arrival_rate=2.9, deadline_rate=0.02)

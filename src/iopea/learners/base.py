@@ -103,6 +103,8 @@ class Learner(ABC):
         A learner that takes any data takes more steps as well, and other policies of the class. A
         trajectory that does not fit is refused, and nothing changes.
         """
+        if not isinstance(trajectory, Trajectory):
+            raise InputError(f"Cannot tell {type(trajectory).__name__}: tell a Trajectory.")
         play = self._ask()
         if not self._asked(trajectory.played, play.policy):
             self._check_other(trajectory.played, play.policy)

@@ -258,6 +258,9 @@ class IOPEA(Learner):
             )
         if self.stop is not Stop.NOTHING_ELIMINATED:
             return str(self.stop.value)
+        unknown = int(np.isnan(self._pool.estimates().mean).sum()) if self.steps else 0
+        if 0 < unknown < (self.survivors or 0):
+            return f"{Stop.NOTHING_ELIMINATED.value} Of {unknown:,} policies nothing is known yet."
         needed = self.rule.needed * self.rule.setting.width
         if self._observed < needed:
             return (
@@ -363,7 +366,9 @@ class IOPEA(Learner):
     def _watch_demand(self, trajectory: Trajectory) -> None:
         seen = self.problem.demand_seen(trajectory)
         if seen is not None:
-            self._watch.observe(*seen)
+            sales, stock = seen
+            there = stock + sales if self._pool.evaluator.evening else np.maximum(stock, sales)
+            self._watch.observe(sales, there)
 
     def _take(self, trajectory: Trajectory, useful: bool) -> None:
         """Evaluate all survivors on steps, which may be of use for the policy that is due."""

@@ -140,6 +140,11 @@ class Evaluator(ABC):
         return None
 
     @property
+    def evening(self) -> bool:
+        """Whether the stock that is told is what was left after sales."""
+        return False
+
+    @property
     def note(self) -> str | None:
         """How records are read, where that is not as the problem says; None otherwise."""
         return None

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_BATCHES = 128
 #: Batches of counts that enter estimates: of all sources together, and of each at the least.
 MOST_ROWS, FEWEST_ROWS = 256, 8
+#: Policies whose chains are looked at together.
+_AT_A_TIME = 1024
 #: No batch was filled.
 _NONE = np.empty((0, 0))
 
@@ -110,7 +112,7 @@ class GroupedBatches:
 
 
 class SeenChain:
-    """Where a policy went in its own steps, and what it paid there.
+    """Where a policy went in its own steps.
 
     Between two stretches of its own steps others were played. What these did counts as one move,
     so that all moves together are one path.
@@ -119,18 +121,21 @@ class SeenChain:
     def __init__(self, states: int) -> None:
         self._moves = np.zeros((states, states))
         self._jumps = np.zeros((states, states))
-        self._costs = np.zeros(states)
         self._first = self._last = -1
 
-    def add(self, states: Indices, following: Indices, costs: Array) -> None:
+    def add(self, states: Indices, following: Indices) -> None:
         """Count steps in a row."""
         if self._first < 0:
             self._first = int(states[0])
         elif self._last != states[0]:
             self._jumps[self._last, states[0]] += 1
         np.add.at(self._moves, (states, following), 1)
-        np.add.at(self._costs, states, costs)
         self._last = int(following[-1])
+
+    @property
+    def seen(self) -> Mask:
+        """States that were visited."""
+        return np.asarray(self._moves.any(axis=0) | self._moves.any(axis=1))
 
     @property
     def memory(self) -> float:
@@ -140,15 +145,14 @@ class SeenChain:
         counts = self._moves + self._jumps
         counts[self._last, self._first] += 1  # so that the path is closed
         seen = np.flatnonzero(counts.sum(axis=1))
-        visits = np.maximum(self._moves.sum(axis=1)[seen], 1)
-        return kernels.chain_memory(counts[np.ix_(seen, seen)], self._costs[seen] / visits)
+        chain = counts[np.ix_(seen, seen)]
+        return float(kernels.chain_memory(chain / chain.sum(axis=1, keepdims=True)))
 
     def state_dict(self) -> State:
         """All counts."""
         return {
             "moves": self._moves.copy(),
             "jumps": self._jumps.copy(),
-            "costs": self._costs.copy(),
             "ends": [self._first, self._last],
         }
 
@@ -156,7 +160,6 @@ class SeenChain:
         """Go on from a saved state."""
         self._moves = np.array(state["moves"])
         self._jumps = np.array(state["jumps"])
-        self._costs = np.array(state["costs"])
         self._first, self._last = map(int, state["ends"])
 
 
@@ -222,7 +225,7 @@ class OwnCosts(Evaluator):
             return 0
         if len(trajectory):
             chain = self._chains.setdefault(column, SeenChain(self._problem.states))
-            chain.add(seen.states, seen.following[:, 0], seen.costs[:, 0])
+            chain.add(seen.states, seen.following[:, 0])
         self._batches.add(column, seen.costs)
         return len(trajectory)
 
@@ -230,6 +233,14 @@ class OwnCosts(Evaluator):
     def at_start(self) -> bool:
         """Whether the system is in state 0."""
         return self._state == 0
+
+    @property
+    def note(self) -> str | None:
+        """That some states were never seen."""
+        seen = np.zeros(self._problem.states, dtype=np.bool_)
+        for chain in self._chains.values():
+            seen |= chain.seen
+        return _unseen(seen)
 
     def estimates(self) -> Estimates:
         """Costs by batch; each policy has batches of its own."""
@@ -311,6 +322,14 @@ class CountedModel(PlugInEvaluator):
         """Whether the system is in state 0."""
         return self._state == 0
 
+    @property
+    def note(self) -> str | None:
+        """That some states were never seen."""
+        if not self._sources:
+            return None
+        moves = self._seen()[0]
+        return _unseen(np.asarray(moves.any(axis=(0, 2, 3)) | moves.any(axis=(0, 1, 2))))
+
     def estimates(self) -> Estimates:
         """Linearised costs by batch, those in progress included."""
         return self.estimates_of(self._policies)
@@ -340,10 +359,9 @@ class CountedModel(PlugInEvaluator):
             cells = np.ix_(rows, columns)
             sums[cells] = kernels.linearised_sums(some, *data, sizes[rows], model)
             told[cells] = sizes[rows, None] * model.known
-            visits = moves[rows].sum(axis=(0, 3))
-            telling[columns] = _telling(some, visits, model.law)
-            paid = costs[rows].sum(axis=0) / np.maximum(visits, 1)
-            memory[columns] = _memory(some, paid, model) if self._problem.states > 1 else 0.0
+            seen = moves[rows].sum(axis=0)
+            telling[columns] = _telling(some, seen.sum(axis=2), model.law)
+            memory[columns] = _memory(some, seen, model) if self._problem.states > 1 else 0.0
         if len(self._sources) > 1 or not told.all():
             telling = np.minimum(telling, told.sum(axis=0))
             return Estimates(sums, told, telling=telling, memory=memory)
@@ -397,6 +415,17 @@ class CountedModel(PlugInEvaluator):
             batches.load_state_dict(saved)
 
 
+def _unseen(seen: Mask) -> str | None:
+    """What to say of states that were never seen, once some were."""
+    never = int((~seen).sum())
+    if not never or not seen.any():
+        return None
+    return (
+        f"{never:,} of {seen.size:,} states were never seen. If they are reached after longer than "
+        "the data spans, nothing here allows for it: declare a memory that does."
+    )
+
+
 def _telling(actions: Indices, seen: Array, law: Array) -> Array:
     """Steps of its own in which a policy would have seen each of its actions as rarely.
 
@@ -409,27 +438,23 @@ def _telling(actions: Indices, seen: Array, law: Array) -> Array:
     return np.asarray(needed.min(axis=1))
 
 
-def _memory(actions: Indices, paid: Array, model: kernels.Solution) -> Array:
+def _memory(actions: Indices, moves: Array, model: kernels.Solution) -> Array:
     """Steps that the system remembers under each policy, by the model; infinite where it stays put.
 
-    As :func:`iopea.kernels.finite.chain_memory`, on the states that the policy comes back to.
+    As :func:`iopea.kernels.finite.chain_memory`, on all states that were seen: that a chain has not
+    come back to some of them may be because it takes long.
     """
-    recurrent = model.law > 0
-    costs = np.where(recurrent, paid[np.arange(actions.shape[1]), actions], np.nan)
-    bias = np.where(recurrent, model.bias, np.nan)
+    states = actions.shape[1]
     memory = np.full(len(actions), math.inf)
-    returned = model.known & (recurrent.sum(axis=1) > 1)
-    spread = _span(costs[returned])
-    longest = 2 * _span(bias[returned])
-    memory[returned] = np.divide(longest, spread, out=np.zeros_like(spread), where=spread > 0)
+    returned = np.flatnonzero(model.known & ((model.law > 0).sum(axis=1) > 1))
+    for first in range(0, returned.size, _AT_A_TIME):
+        some = returned[first : first + _AT_A_TIME]
+        chains = moves[np.arange(states), actions[some]]
+        visits = chains.sum(axis=2, keepdims=True)
+        # From where nothing was seen it goes to state 0 at once.
+        chains = np.where(visits > 0, chains, np.eye(states)[0]) / np.maximum(visits, 1.0)
+        memory[some] = kernels.chain_memory(chains)
     return memory
-
-
-def _span(values: Array) -> Array:
-    """Largest less least value of each row, those that are NaN left out."""
-    if not len(values):
-        return np.empty(0)
-    return np.asarray(np.nanmax(values, axis=1) - np.nanmin(values, axis=1))
 
 
 def _count(batches: Batches, cells: Indices, amounts: Array) -> None:

@@ -37,10 +37,14 @@ from iopea.types import Array, Estimates, Indices, Mask, PeriodCost, State, Traj
 TOLD = ("ordered", "received", "gap")
 #: Rows of what is kept.
 _COLUMNS = ("level", "stock", "sales", *TOLD)
+#: The most periods without a record in a row: more would be a mistake.
+MOST_GAP = 100_000
 #: Length of the first batches, which doubles so that there are never more than this many.
 FIRST_BATCH, MOST_BATCHES = 4, 256
 #: The most batch costs to hold; above it, fewer batches are made.
 MOST_COSTS = 2**23
+#: Share of a level by which levels may differ and still be the same.
+ROUNDING = 1e-9
 #: Lead times for which candidates run before costs are counted.
 WARM_UP = 4
 #: Decimal digits up to which records may be rounded, and how far from whole a number may be.
@@ -60,11 +64,14 @@ def check_told(trajectory: Trajectory) -> None:
             step = int(values.argmin())
             raise InputError(f"{name} is {values[step]} at step {step}: it can't be negative.")
     gap = columns.get("gap")
-    if gap is not None and (gap != np.floor(gap)).any():
-        step = int((gap != np.floor(gap)).argmax())
+    if gap is None:
+        return
+    wrong = (gap != np.floor(gap)) | (gap > MOST_GAP)
+    if wrong.any():
+        step = int(wrong.argmax())
         raise InputError(
             f"gap is {gap[step]} at step {step}: give the number of periods without a record "
-            "just before the step, 0 if there are none."
+            f"just before the step, 0 if there are none and at most {MOST_GAP:,}."
         )
 
 
@@ -119,6 +126,7 @@ class Ledger:
         self._steps = 0
         self._before = 0  # steps that were told before the ledger was opened
         self._interrupted = False
+        self._looked, self._evening = 0, False
         self.open = False
         self._known: Reading | None = None
 
@@ -262,6 +270,13 @@ class Ledger:
         return " ".join(text for text in texts if text) or None
 
     @property
+    def evening(self) -> bool:
+        """Whether the stock is that of the evening; looked at when the records have doubled."""
+        if self.open and self._held >= max(2 * self._looked, _FEW):
+            self._looked, self._evening = self._held, self.reading.evening
+        return self._evening
+
+    @property
     def as_modelled(self) -> bool:
         """Whether what was judged before the ledger was opened may be used beside it."""
         reading = self.reading
@@ -278,9 +293,9 @@ class Ledger:
         records, reading = self.records, self.reading
         stock, sales = reading.stock, np.minimum(records.sales, reading.stock)
         filled = fill_rates(records, reading)
-        ends = _batch_ends(sales.size, levels.size)
-        if not sales.size:
+        if not sales.size or not levels.size:
             return Estimates(np.empty((0, levels.size)), np.empty(0))
+        ends = _batch_ends(records.level >= levels.max() * (1 - ROUNDING), levels.size)
         sold_out = sales >= stock
         law = ProductLimit(sales, sold_out)
         demand = law.demand(_shares(sales.size)) if sold_out.any() else sales
@@ -318,6 +333,8 @@ class Ledger:
             "faults": self._faults,
             "steps": self._steps,
             "before": self._before,
+            "looked": self._looked,
+            "evening": self._evening,
             "interrupted": self._interrupted,
             "open": self.open,
         }
@@ -329,15 +346,32 @@ class Ledger:
         self._held = self._rows.shape[1]
         self._faults, self._steps = int(state["faults"]), int(state["steps"])
         self._before = int(state["before"])
+        self._looked, self._evening = int(state["looked"]), bool(state["evening"])
         self._interrupted, self.open = bool(state["interrupted"]), bool(state["open"])
 
 
-def _batch_ends(periods: int, policies: int) -> Indices:
-    most = min(MOST_BATCHES, max(16, MOST_COSTS // max(policies, 1)))
-    size = FIRST_BATCH
-    while periods > size * most:
-        size *= 2
-    return np.minimum(np.arange(size, periods + size, size, dtype=np.intp), periods)
+def _batch_ends(for_all: Mask, policies: int) -> Indices:
+    """Ends of batches; those that tell of all policies have a length of their own.
+
+    So a level of which little was told does not have to wait until that fills long batches.
+    """
+    most = min(MOST_BATCHES, max(32, MOST_COSTS // max(policies, 1))) // 2
+    lengths = []
+    for some in (for_all, ~for_all):
+        length = FIRST_BATCH
+        while some.sum() > length * most:
+            length *= 2
+        lengths.append(length)
+    changes = np.append(np.flatnonzero(np.diff(for_all)) + 1, for_all.size)
+    first, ends = 0, []
+    for last in changes.tolist():
+        length = lengths[0] if for_all[first] else lengths[1]
+        ends += [*range(first + length, last, length), last]
+        first = last
+    if len(ends) > 4 * most:  # told in turns
+        length = math.ceil(for_all.size / (2 * most))
+        ends = [*range(length, for_all.size, length), for_all.size]
+    return np.array(ends, dtype=np.intp)
 
 
 def _shares(periods: int) -> Array:

@@ -147,10 +147,8 @@ class LostSales(Model, Problem):
         """Levels below 0 mean nothing; all others do."""
         return self.levels.can_widen
 
-    def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array] | None:
-        """Sales, and the stock before them, unless it may be that of the evening."""
-        if "received" in trajectory.columns:
-            return None
+    def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array]:
+        """Sales, and the stock before them."""
         return trajectory["sales"], trajectory["stock"]
 
     @property
@@ -373,6 +371,11 @@ class BaseStockReplay(Evaluator):
     def contradiction(self) -> str | None:
         """That the records don't fit the model, with the likely reason."""
         return self._ledger.contradiction
+
+    @property
+    def evening(self) -> bool:
+        """Whether the stock that is told is what was left after sales."""
+        return self._ledger.evening
 
     @property
     def note(self) -> str | None:
