@@ -218,6 +218,16 @@ def test_a_history_may_be_longer_than_what_was_asked_for():
         back.tell(ShopFloor(seed=2).play(80.0, 1000))
 
 
+@pytest.mark.parametrize("evening", [False, True])
+def test_a_change_of_demand_is_noticed_on_told_records(evening):
+    floor = ShopFloor(seed=1, told=True, evening=evening)
+    learner = floor.teach(IOPEA(shop(), horizon=3000), 1000)
+    assert "seems to have changed" not in told(learner)
+    floor.mean = 3.0
+    floor.teach(learner, 1000)
+    assert "seems to have changed" in told(learner)
+
+
 def test_records_before_the_columns_count_if_they_fit():
     learner = IOPEA(shop())
     floor = ShopFloor(seed=5)
@@ -241,6 +251,7 @@ BAD = [
     ({"ordered": [0.0, -2.0]}, "ordered is -2.0 at step 1: it can't be negative"),
     ({"gap": [0.0, 0.5]}, "gap is 0.5 at step 1: give the number of periods"),
     ({"gap": [0.0, -1.0]}, "gap is -1.0 at step 1"),
+    ({"gap": [2.0**63, 0.0]}, "at most 100,000"),
     ({"delivered": [0.0, 0.0]}, "may have ordered, received, gap"),
 ]
 

@@ -262,8 +262,8 @@ def chain_memory(chains: Array) -> Array:
     many steps the worst cost adds up before it averages out. A chain that merely goes round
     remembers nothing in this sense.
 
-    >>> chain_memory(np.array([[0.97, 0.03], [0.03, 0.97]])).round(6)
-    array(32.333333)
+    >>> round(float(chain_memory(np.array([[0.97, 0.03], [0.03, 0.97]]))), 6)
+    32.333333
     """
     values = np.linalg.eigvals(chains).astype(np.complex128)
     first = np.abs(values - 1).argmin(axis=-1)

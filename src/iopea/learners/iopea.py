@@ -216,10 +216,19 @@ class IOPEA(Learner):
         all farther from it than a tenth of the range has been dropped: so the best policy lies
         beyond that tenth with a probability of at most ``delta``.
         """
-        found = (self._hardly_told(), self._never_back(), self._departed(), self._watch.warning)
+        found = (self._hardly_told(), self._never_back(), self._departed(), self._demand_warning())
         best = self._pool.best(now=self.rule.pooled)
         edges = edge_warnings(self.problem, best, self.surviving) if best else ()
         return (*(text for text in found if text), *edges)
+
+    def _demand_warning(self) -> str | None:
+        """What demand gives reason to doubt, by the steps that were watched or by kept records."""
+        kept = self._pool.evaluator.demand_records
+        if kept is None:
+            return self._watch.warning
+        anew = DemandWatch()
+        anew.observe(*kept)
+        return anew.warning or self._watch.warning
 
     def _hardly_told(self) -> str | None:
         if not self.effective_alpha < _HARDLY:
@@ -356,8 +365,8 @@ class IOPEA(Learner):
 
     def _tell(self, trajectory: Trajectory) -> None:
         if self._returning:
-            self._watch_demand(trajectory)
             self._pool.evaluator.observe(trajectory, evaluate=False)
+            self._watch_demand(trajectory)
             self._returning = not self._pool.evaluator.at_start
             return
         self._played = self._queue[0]
@@ -365,17 +374,15 @@ class IOPEA(Learner):
 
     def _watch_demand(self, trajectory: Trajectory) -> None:
         seen = self.problem.demand_seen(trajectory)
-        if seen is not None:
-            sales, stock = seen
-            there = stock + sales if self._pool.evaluator.evening else np.maximum(stock, sales)
-            self._watch.observe(sales, there)
+        if seen is not None and self._pool.evaluator.demand_records is None:
+            self._watch.observe(*seen)
 
     def _take(self, trajectory: Trajectory, useful: bool) -> None:
         """Evaluate all survivors on steps, which may be of use for the policy that is due."""
-        self._watch_demand(trajectory)
         evaluator = self._pool.evaluator
         decided = self.survivors == 1
         counted = evaluator.observe(trajectory, evaluate=not decided)
+        self._watch_demand(trajectory)
         self._observed += 0 if decided else len(trajectory)
         if useful:
             self._remaining -= len(trajectory) if decided else counted

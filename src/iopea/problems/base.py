@@ -140,9 +140,9 @@ class Evaluator(ABC):
         return None
 
     @property
-    def evening(self) -> bool:
-        """Whether the stock that is told is what was left after sales."""
-        return False
+    def demand_records(self) -> tuple[Array, Array] | None:
+        """Sales and stock of all steps, where the evaluator keeps them and reads them anew."""
+        return None
 
     @property
     def note(self) -> str | None:

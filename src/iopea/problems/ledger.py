@@ -126,7 +126,6 @@ class Ledger:
         self._steps = 0
         self._before = 0  # steps that were told before the ledger was opened
         self._interrupted = False
-        self._looked, self._evening = 0, False
         self.open = False
         self._known: Reading | None = None
 
@@ -270,11 +269,12 @@ class Ledger:
         return " ".join(text for text in texts if text) or None
 
     @property
-    def evening(self) -> bool:
-        """Whether the stock is that of the evening; looked at when the records have doubled."""
-        if self.open and self._held >= max(2 * self._looked, _FEW):
-            self._looked, self._evening = self._held, self.reading.evening
-        return self._evening
+    def demand_records(self) -> tuple[Array, Array] | None:
+        """Sales and stock as the records are read, once all of them are kept."""
+        if not self.open:
+            return None
+        stock = self.reading.stock
+        return np.minimum(self.records.sales, stock), stock
 
     @property
     def as_modelled(self) -> bool:
@@ -333,8 +333,6 @@ class Ledger:
             "faults": self._faults,
             "steps": self._steps,
             "before": self._before,
-            "looked": self._looked,
-            "evening": self._evening,
             "interrupted": self._interrupted,
             "open": self.open,
         }
@@ -346,7 +344,6 @@ class Ledger:
         self._held = self._rows.shape[1]
         self._faults, self._steps = int(state["faults"]), int(state["steps"])
         self._before = int(state["before"])
-        self._looked, self._evening = int(state["looked"]), bool(state["evening"])
         self._interrupted, self.open = bool(state["interrupted"]), bool(state["open"])
 
 

@@ -373,9 +373,9 @@ class BaseStockReplay(Evaluator):
         return self._ledger.contradiction
 
     @property
-    def evening(self) -> bool:
-        """Whether the stock that is told is what was left after sales."""
-        return self._ledger.evening
+    def demand_records(self) -> tuple[Array, Array] | None:
+        """Sales and stock as the records are read, once all of them are kept."""
+        return self._ledger.demand_records
 
     @property
     def note(self) -> str | None:
