@@ -446,7 +446,13 @@ def _memory(actions: Indices, moves: Array, model: kernels.Solution) -> Array:
     """
     states = actions.shape[1]
     memory = np.full(len(actions), math.inf)
-    returned = np.flatnonzero(model.known & ((model.law > 0).sum(axis=1) > 1))
+    recurrent = model.law > 0
+    # Into a single state that it stays in it must have come more than once.
+    stays = recurrent.argmax(axis=1)
+    taken = moves[np.arange(states), actions]  # (n, S, S)
+    entered = np.take_along_axis(taken, stays[:, None, None], axis=2)[:, :, 0]
+    entered = np.where(np.arange(states) == stays[:, None], 0.0, entered).sum(axis=1)
+    returned = np.flatnonzero(model.known & ((recurrent.sum(axis=1) > 1) | (entered > 1)))
     for first in range(0, returned.size, _AT_A_TIME):
         some = returned[first : first + _AT_A_TIME]
         chains = moves[np.arange(states), actions[some]]
