@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MOST_BATCHES = 128
 #: Batches of counts that enter estimates: of all sources together, and of each at the least.
 MOST_ROWS, FEWEST_ROWS = 256, 8
+#: Memories for which a chain must stay where it came to once, to count as staying there for good.
+PATIENCE = 400
 #: Policies whose chains are looked at together.
 _AT_A_TIME = 1024
 #: No batch was filled.
@@ -140,13 +142,16 @@ class SeenChain:
     @property
     def memory(self) -> float:
         """Steps that the chain remembers, by estimate; infinite if it never came back."""
-        if self._first < 0 or not kernels.returns(self._moves):
+        if self._first < 0 or self.seen.sum() < 2:
             return math.inf
-        counts = self._moves + self._jumps
+        counts = (self._moves + self._jumps).astype(np.float64)
+        # Brought back by others, it has shown more than once where it goes.
+        returned = kernels.returns(counts)
         counts[self._last, self._first] += 1  # so that the path is closed
         seen = np.flatnonzero(counts.sum(axis=1))
         chain = counts[np.ix_(seen, seen)]
-        return float(kernels.chain_memory(chain / chain.sum(axis=1, keepdims=True)))
+        memory = float(kernels.chain_memory(chain / chain.sum(axis=1, keepdims=True)))
+        return memory if returned or self._moves.sum() >= PATIENCE * memory else math.inf
 
     def state_dict(self) -> State:
         """All counts."""
@@ -452,7 +457,8 @@ def _memory(actions: Indices, moves: Array, model: kernels.Solution) -> Array:
     taken = moves[np.arange(states), actions]  # (n, S, S)
     entered = np.take_along_axis(taken, stays[:, None, None], axis=2)[:, :, 0]
     entered = np.where(np.arange(states) == stays[:, None], 0.0, entered).sum(axis=1)
-    returned = np.flatnonzero(model.known & ((recurrent.sum(axis=1) > 1) | (entered > 1)))
+    several = (recurrent.sum(axis=1) > 1) | (entered > 1)
+    returned = np.flatnonzero(model.known & (several | (entered > 0)))
     for first in range(0, returned.size, _AT_A_TIME):
         some = returned[first : first + _AT_A_TIME]
         chains = moves[np.arange(states), actions[some]]
@@ -460,6 +466,8 @@ def _memory(actions: Indices, moves: Array, model: kernels.Solution) -> Array:
         # From where nothing was seen it goes to state 0 at once.
         chains = np.where(visits > 0, chains, np.eye(states)[0]) / np.maximum(visits, 1.0)
         memory[some] = kernels.chain_memory(chains)
+    stayed = np.take_along_axis(taken.sum(axis=2), stays[:, None], axis=1)[:, 0]
+    memory[~several & (stayed < PATIENCE * memory)] = math.inf
     return memory
 
 
