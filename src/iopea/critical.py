@@ -107,7 +107,7 @@ def largest_share(estimates: Estimates) -> float:
 
 def batch_shares(estimates: Estimates) -> Array:
     """Σ(n_b/N)² of each policy; one number where all have the same batches, 0 without data."""
-    return _shares(_two_dimensional(estimates.sizes))
+    return _shares(estimates.sizes_by_policy)
 
 
 def _shares(sizes: Array) -> Array:
@@ -117,16 +117,12 @@ def _shares(sizes: Array) -> Array:
     return shares
 
 
-def _two_dimensional(sizes: Array) -> Array:
-    return sizes if sizes.ndim == 2 else sizes[:, None]
-
-
 def joined_shares(estimates: Estimates, reference: int) -> Array:
     """Shares when 1, 2, 4, ... neighbouring batches are joined, (levels, n) or (levels, 1).
 
     Of a policy and the reference, the larger one.
     """
-    sizes = _two_dimensional(estimates.sizes)
+    sizes = estimates.sizes_by_policy
     shares = [_shares(sizes)]
     while len(sizes) >= 2 * FEWEST_JOINED:
         sizes = np.add.reduceat(sizes, np.arange(0, len(sizes), 2))
@@ -215,9 +211,8 @@ def with_freedom(critical: float, most: float, freedom: Array) -> Array:
         return np.full(freedom.size, critical)
     # As a function of 1/ν, quantiles are smooth; fewer than 2 degrees are not looked at.
     inverse = np.linspace(1 / most, max(0.5, 1 / most), _QUANTILES)
-    return np.asarray(
-        np.interp(1 / np.maximum(freedom, _ROUNDING), inverse, -stdtrit(1 / inverse, chance))
-    )
+    own = 1 / np.maximum(freedom, _ROUNDING)
+    return np.asarray(np.interp(own, inverse, -stdtrit(1 / inverse, chance)))
 
 
 def _moved(norm: Array, largest: float) -> Mask:

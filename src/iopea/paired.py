@@ -96,10 +96,10 @@ class Paired(Rule):
       ``first_epoch`` is not given, the first test is preceded by three silent epochs, which end at
       1/8, 1/4 and 1/2 of its data, so that a better policy is played soon;
     - what the difference of a policy to the best one shows, as above;
-    - where the states of a chain are seen, as in tabular problems: twice the span of the bias over
-      the span of the costs, under each policy, 2/(p+q) for two states that are left with
-      probabilities p and q. As long as a policy has not come back to a state that it had left,
-      its memory is infinite: it may be anywhere but where it stays in the long run. Policies whose
+    - where the states of a chain are seen, as in tabular problems: that of its slowest part under
+      each policy, 2/(p+q) - 1 for two states that are left with probabilities p and q. As long as a
+      policy has not come back to a state that it had left, nor been brought back, its memory is
+      infinite: it may be anywhere but where it stays in the long run. Policies whose
       steps span fewer than 20 such memories are unknown: neither dropped nor compared with. A
       memory that the user has declared stands in for infinite ones.
     """
@@ -243,8 +243,8 @@ class Paired(Rule):
             unknown |= shares > max(FEW, 2 * float(np.median(shares[shares > 0])))
         if not unknown.any():
             return estimates
-        sizes = estimates.sizes if estimates.sizes.ndim == 2 else estimates.sizes[:, None]
-        return replace(estimates, sums=estimates.sums * ~unknown, sizes=sizes * ~unknown)
+        sums, sizes = estimates.sums * ~unknown, estimates.sizes_by_policy * ~unknown
+        return replace(estimates, sums=sums, sizes=sizes)
 
     def _critical_values(
         self,

@@ -220,6 +220,11 @@ class Estimates:
     memory: Array | None = None
     jump: float = 0.0
 
+    @property
+    def sizes_by_policy(self) -> Array:
+        """Steps in each batch, an array (batches, n), or (batches, 1) if all have the same."""
+        return self.sizes if self.sizes.ndim == 2 else self.sizes[:, None]
+
     @cached_property
     def steps(self) -> Array:
         """Steps that tell of each policy."""

@@ -60,8 +60,7 @@ class Differences:
         scale = np.full(steps.size, np.nan)
         np.divide(1.0, steps, out=scale, where=steps > 0)
         sums = np.ascontiguousarray(estimates.sums)
-        sizes = np.ascontiguousarray(estimates.sizes, dtype=np.float64)
-        sizes = sizes if sizes.ndim == 2 else sizes[:, None]
+        sizes = np.ascontiguousarray(estimates.sizes_by_policy, dtype=np.float64)
         self._data = (sums, sizes, estimates.mean, scale)
         size = sizes[:, reference if sizes.shape[1] > 1 else 0]
         own = (sums[:, reference] - size * estimates.mean[reference]) * scale[reference]

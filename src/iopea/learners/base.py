@@ -106,24 +106,13 @@ class Learner(ABC):
         if not isinstance(trajectory, Trajectory):
             raise InputError(f"Cannot tell {type(trajectory).__name__}: tell a Trajectory.")
         play = self._ask()
-        if not self._asked(trajectory.played, play.policy):
-            self._check_other(trajectory.played, play.policy)
-            self.problem.check(trajectory)
-            if len(trajectory):
-                self._tell_other(trajectory)
-            return
+        asked = self._asked(trajectory.played, play.policy)
+        self._accept(trajectory, play, asked)
         self.problem.check(trajectory)
-        if len(trajectory) > play.steps and self._takes_more(trajectory):
-            return
-        if len(trajectory) > play.steps:
-            raise InputError(
-                f"Cannot tell {len(trajectory)} steps: ask() requested at most {play.steps} "
-                f"for {_shown(play.policy)}."
-            )
-        # Policies are told as people write them; from here on it is the one that was asked for.
         if not len(trajectory):
             return
-        if trajectory.played != play.policy:
+        # Policies are told as people write them; from here on it is the one that was asked for.
+        if asked and trajectory.played != play.policy:
             trajectory = Trajectory(play.policy, **trajectory.columns)
         self._tell(trajectory)
         self.steps += len(trajectory)
@@ -213,17 +202,18 @@ class Learner(ABC):
             for a, b in zip(played, asked, strict=True)
         )
 
-    def _check_other(self, played: Policy | Controller, asked: Policy | Controller) -> None:
-        """Refuse what was not asked for, unless a learner can use it."""
-        raise InputError(f"Cannot tell of {_shown(played)}: ask() requested {_shown(asked)}.")
-
-    def _takes_more(self, trajectory: Trajectory) -> bool:
-        """Take in more steps than were asked for, if a learner can use them."""
-        return False
-
-    def _tell_other(self, trajectory: Trajectory) -> None:
-        """Take in data of a policy that was not asked for, and count its steps."""
-        raise NotImplementedError
+    def _accept(self, trajectory: Trajectory, play: Play, asked: bool) -> None:
+        """Refuse a policy that was not asked for, and more steps than were."""
+        if not asked:
+            raise InputError(
+                f"Cannot tell of {_shown(trajectory.played)}: "
+                f"ask() requested {_shown(play.policy)}."
+            )
+        if len(trajectory) > play.steps:
+            raise InputError(
+                f"Cannot tell {len(trajectory)} steps: ask() requested at most {play.steps} "
+                f"for {_shown(play.policy)}."
+            )
 
     @abstractmethod
     def _ask(self) -> Play: ...

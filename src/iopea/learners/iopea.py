@@ -18,7 +18,7 @@ from iopea.learners.base import Learner
 from iopea.learners.pools import Implicit, Listed, Pool
 from iopea.model import check_count, check_positive, check_share
 from iopea.noticing import DemandWatch, edge_warnings
-from iopea.policies import default_radius
+from iopea.policies import PolicyClass, default_radius
 from iopea.problems.base import Problem
 from iopea.seeds import seed_for
 from iopea.types import (
@@ -238,10 +238,6 @@ class IOPEA(Learner):
             "estimated best policy."
         )
 
-    @property
-    def _remembered(self) -> str:
-        return f"{self.rule.setting.memory:,.6g}"
-
     def _never_back(self) -> str | None:
         """That chains were seen which never came back to a state that they had left."""
         estimates = self._pool.estimates()
@@ -273,15 +269,15 @@ class IOPEA(Learner):
         needed = self.rule.needed * self.rule.setting.width
         if self._observed < needed:
             return (
-                f"No policy has been eliminated yet: the system remembers {self._remembered} "
-                f"steps, and nothing is eliminated before {needed:,} steps, of which there are "
-                f"{self._observed:,}."
+                "No policy has been eliminated yet: the system remembers "
+                f"{self.rule.setting.memory:,.6g} steps, and nothing is eliminated before "
+                f"{needed:,} steps, of which there are {self._observed:,}."
             )
         spread = self.rule.setting.cost_range
         means = self._pool.means
         if np.isfinite(means).any():
             spread = float(np.nanmax(means) - np.nanmin(means))
-        policies = self.problem.policy_class
+        policies = self._class
         return self.rule.outlook(
             spread,
             lambda horizon: math.log(policies.count(default_radius(policies.extent, horizon))),
@@ -329,72 +325,72 @@ class IOPEA(Learner):
             return Play(self.problem.restart_policy, RETURN_STEPS, self.epoch, until_start=True)
         return Play(self._queue[0], self._remaining, self.epoch)
 
-    def _check_other(self, played: Policy | Controller, asked: Policy | Controller) -> None:
-        """Data of any policy of the class is of use; it informs what the order says."""
-        if isinstance(played, Controller) or not self.problem.policy_class.contains(played):
-            what = str(played) if isinstance(played, Controller) else show_policy(played)
-            raise InputError(
-                f"Cannot tell of policy {what}, which is not one of the class: tell of what ask() "
-                f"requested, {show_policy(self._queue[0])}, or of another policy of the class, or "
-                "give the problem a wider range or smaller steps."
-            )
-        if self.restart == "return":
-            raise InputError(
-                f"Cannot tell of policy {show_policy(played)}: with restart 'return' every policy "
-                f"starts from the initial state, so that only what ask() requested can be told."
-            )
+    def _accept(self, trajectory: Trajectory, play: Play, asked: bool) -> None:
+        """Data of any policy of the class is of use, any number of steps.
 
-    def _takes_more(self, trajectory: Trajectory) -> bool:
-        """A history may be longer than what was asked for."""
+        Where every policy starts from the initial state, only what was asked for is.
+        """
         if self.restart == "return":
-            return False
-        policy = self._queue[0]
-        self._tell_other(Trajectory(policy, **trajectory.columns))
-        return True
+            super()._accept(trajectory, play, asked)
+            return
+        played = trajectory.played
+        if asked or (not isinstance(played, Controller) and self._class.contains(played)):
+            return
+        what = str(played) if isinstance(played, Controller) else show_policy(played)
+        raise InputError(
+            f"Cannot tell of policy {what}, which is not one of the class: tell of what ask() "
+            f"requested, {show_policy(self._queue[0])}, or of another policy of the class, or "
+            "give the problem a wider range or smaller steps."
+        )
 
-    def _tell_other(self, trajectory: Trajectory) -> None:
-        """Steps count for the policy that is due if they tell of all that it tells of."""
-        first = 0
-        while first < len(trajectory):
-            both = np.array([trajectory.policy, self._queue[0]])
-            useful = self.problem.order(both).informs(0, 1)
-            part = trajectory.part(first, first + self._remaining if useful else len(trajectory))
-            self._take(part, useful)
-            self.steps += len(part)
-            first += len(part)
+    @property
+    def _class(self) -> PolicyClass:
+        return self.problem.policy_class
 
     def _tell(self, trajectory: Trajectory) -> None:
-        if self._returning:
-            self._pool.evaluator.observe(trajectory, evaluate=False)
-            self._watch_demand(trajectory)
-            self._returning = not self._pool.evaluator.at_start
-            return
-        self._played = self._queue[0]
-        self._take(trajectory, useful=True)
+        """Take in steps, those of an epoch at a time.
+
+        They count for the policy that is due if they tell of all that it tells of.
+        """
+        done = 0
+        while done < len(trajectory):
+            due = self._returning or trajectory.policy == self._queue[0]
+            useful = due or self._informs(trajectory.policy, self._queue[0])
+            part = trajectory.part(done, done + self._ask().steps if useful else len(trajectory))
+            done += len(part)
+            if due and not self._returning:
+                self._played = self._queue[0]
+            self._take(part, useful, self.steps + done)
+
+    def _informs(self, one: Policy, other: Policy) -> bool:
+        return self.problem.order(np.array([one, other])).informs(0, 1)
 
     def _watch_demand(self, trajectory: Trajectory) -> None:
         seen = self.problem.demand_seen(trajectory)
         if seen is not None and self._pool.evaluator.demand_records is None:
             self._watch.observe(*seen)
 
-    def _take(self, trajectory: Trajectory, useful: bool) -> None:
-        """Evaluate all survivors on steps, which may be of use for the policy that is due."""
+    def _take(self, trajectory: Trajectory, useful: bool, steps: int) -> None:
+        """Evaluate all survivors on some steps, up to the given one of the run."""
         evaluator = self._pool.evaluator
-        decided = self.survivors == 1
-        counted = evaluator.observe(trajectory, evaluate=not decided)
+        judging = not self._returning and self.survivors != 1
+        counted = evaluator.observe(trajectory, evaluate=judging)
         self._watch_demand(trajectory)
-        self._observed += 0 if decided else len(trajectory)
+        if self._returning:
+            self._returning = not evaluator.at_start
+            return
+        self._observed += len(trajectory) if judging else 0
         if useful:
-            self._remaining -= len(trajectory) if decided else counted
+            self._remaining -= counted if judging else len(trajectory)
         if self._remaining > 0:
             return
-        self._returning = self.restart == "return" and not decided and not evaluator.at_start
+        self._returning = self.restart == "return" and judging and not evaluator.at_start
         self._queue.pop(0)
         self._remaining = self.rule.epoch_length(self.epoch)
         if not self._queue:
-            self._close_epoch(len(trajectory))
+            self._close_epoch(steps)
 
-    def _close_epoch(self, told: int) -> None:
+    def _close_epoch(self, steps: int) -> None:
         """Drop what is provably worse [Θ_{k+1}], and open the next epoch."""
         threshold = 0.0
         if self.survivors != 1:
@@ -403,7 +399,7 @@ class IOPEA(Learner):
         self._records.append(
             EpochRecord(
                 epoch=self.epoch,
-                steps=self.steps + told,
+                steps=steps,
                 survivors=self.survivors,
                 lowest=tuple(map(float, surviving.min(axis=0))),
                 highest=tuple(map(float, surviving.max(axis=0))),

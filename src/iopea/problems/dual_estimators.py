@@ -31,7 +31,7 @@ import numpy as np
 from iopea.kernels import dual_sourcing as kernels
 from iopea.problems.base import Evaluator
 from iopea.problems.dual_records import DualRecords
-from iopea.problems.product_limit import ProductLimit
+from iopea.problems.product_limit import ProductLimit, shares_of
 from iopea.seeds import seed_for
 from iopea.types import Array, Estimates, Indices, Mask, State, Trajectory
 
@@ -231,11 +231,6 @@ def batch_ends(periods: int, policies: int) -> Indices:
         size *= 2
     ends = np.arange(size, periods + size, size, dtype=np.intp)
     return np.minimum(ends, periods)
-
-
-def shares_of(periods: int) -> Array:
-    """Where in the law of demand each period is filled in: the same whatever comes after it."""
-    return np.random.Generator(np.random.PCG64(seed_for("imputation"))).random(periods)
 
 
 def other_orders(ends: Indices) -> Indices:

@@ -16,8 +16,6 @@ from iopea.kernels import dual_sourcing as kernels
 from iopea.problems.records import FITS, tolerance
 from iopea.types import Array, Mask, State, Trajectory
 
-#: Columns that a trajectory may have beside stock and sales.
-TOLD = ("gap",)
 #: Records that are looked at for the reason.
 MOST_RECORDS = 1024
 #: By how much lead times are tried to be others.
@@ -51,9 +49,6 @@ class DualRecords:
         self.on_hand = 0.0
         self.pipelines = tuple(np.zeros(each) for each in lead_times)
         self._unknown = lead_times[0] + 1
-
-    def __len__(self) -> int:
-        return self._steps
 
     @property
     def inconsistent(self) -> int:

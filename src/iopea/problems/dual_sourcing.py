@@ -46,15 +46,14 @@ from iopea.problems.dual_estimators import (
     ProductLimitEstimator,
 )
 from iopea.problems.dual_index import DualIndex
-from iopea.problems.dual_records import TOLD
 from iopea.problems.dual_replay import ReplayEstimator
 from iopea.problems.dual_simulator import DualSourcingSimulator
-from iopea.problems.ledger import check_shop
 from iopea.problems.shop import (
     MOST_LEAD_TIME,
     Levels,
     ShopControl,
     as_levels,
+    check_records,
 )
 from iopea.problems.tabular_shop import ShopTable, own_radius
 from iopea.problems.zero_runs import data_needed, lipschitz
@@ -120,7 +119,7 @@ class DualSourcing(Model, Problem):
 
     kind: ClassVar[str] = "dual-sourcing"
     columns: ClassVar[tuple[str, ...]] = ("stock", "sales")
-    optional_columns: ClassVar[tuple[str, ...]] = TOLD
+    optional_columns: ClassVar[tuple[str, ...]] = ("gap",)
 
     regular_lead_time: Count
     expedited_lead_time: Count
@@ -346,4 +345,4 @@ class DualSourcing(Model, Problem):
     def check(self, trajectory: Trajectory) -> None:
         """Refuse negative values and sales above the stock that was there."""
         super().check(trajectory)
-        check_shop(trajectory)
+        check_records(trajectory)

@@ -144,7 +144,7 @@ class SeenChain:
         """Steps that the chain remembers, by estimate; infinite if it never came back."""
         if self._first < 0 or self.seen.sum() < 2:
             return math.inf
-        counts = (self._moves + self._jumps).astype(np.float64)
+        counts = self._moves + self._jumps
         # Brought back by others, it has shown more than once where it goes.
         returned = kernels.returns(counts)
         counts[self._last, self._first] += 1  # so that the path is closed
@@ -173,7 +173,7 @@ def _long_batches(estimates: Estimates, memory: Array) -> Estimates:
     remembers: shorter ones depend on each other.
     """
     sums = estimates.sums.copy()
-    sizes = np.array(np.broadcast_to(_wide(estimates), sums.shape))
+    sizes = np.array(np.broadcast_to(estimates.sizes_by_policy, sums.shape))
     for j in np.flatnonzero(np.isfinite(memory)):
         length = sizes[:, j].max(initial=1.0)
         number = math.ceil(memory[j] / max(length, 1.0))
@@ -184,10 +184,6 @@ def _long_batches(estimates: Estimates, memory: Array) -> Estimates:
                 values[:, j] = 0.0
                 values[: joined.size, j] = joined
     return replace(estimates, sums=sums, sizes=sizes)
-
-
-def _wide(estimates: Estimates) -> Array:
-    return estimates.sizes if estimates.sizes.ndim == 2 else estimates.sizes[:, None]
 
 
 class Outcomes(NamedTuple):
@@ -444,31 +440,33 @@ def _telling(actions: Indices, seen: Array, law: Array) -> Array:
 
 
 def _memory(actions: Indices, moves: Array, model: kernels.Solution) -> Array:
-    """Steps that the system remembers under each policy, by the model; infinite where it stays put.
+    """Steps that the system remembers under each policy, by the model; infinite where unknown.
 
     As :func:`iopea.kernels.finite.chain_memory`, on all states that were seen: that a chain has not
     come back to some of them may be because it takes long.
     """
-    states = actions.shape[1]
     memory = np.full(len(actions), math.inf)
-    recurrent = model.law > 0
-    # Into a single state that it stays in it must have come more than once.
-    stays = recurrent.argmax(axis=1)
-    taken = moves[np.arange(states), actions]  # (n, S, S)
-    entered = np.take_along_axis(taken, stays[:, None, None], axis=2)[:, :, 0]
-    entered = np.where(np.arange(states) == stays[:, None], 0.0, entered).sum(axis=1)
-    several = (recurrent.sum(axis=1) > 1) | (entered > 1)
-    returned = np.flatnonzero(model.known & (several | (entered > 0)))
-    for first in range(0, returned.size, _AT_A_TIME):
-        some = returned[first : first + _AT_A_TIME]
-        chains = moves[np.arange(states), actions[some]]
-        visits = chains.sum(axis=2, keepdims=True)
-        # From where nothing was seen it goes to state 0 at once.
-        chains = np.where(visits > 0, chains, np.eye(states)[0]) / np.maximum(visits, 1.0)
-        memory[some] = kernels.chain_memory(chains)
-    stayed = np.take_along_axis(taken.sum(axis=2), stays[:, None], axis=1)[:, 0]
-    memory[~several & (stayed < PATIENCE * memory)] = math.inf
+    known = np.flatnonzero(model.known)
+    for first in range(0, known.size, _AT_A_TIME):
+        some = known[first : first + _AT_A_TIME]
+        moved = moves[np.arange(actions.shape[1]), actions[some]]
+        memory[some] = _memory_of(moved, model.law[some] > 0)
     return memory
+
+
+def _memory_of(moved: Array, recurrent: Mask) -> Array:
+    """The same from counts (n, S, S) of moves, and the states (n, S) that chains come back to."""
+    policies, states = recurrent.shape
+    visits = moved.sum(axis=2)
+    # From where nothing was seen it goes to state 0 at once.
+    chains = np.where(visits[:, :, None] > 0, moved, np.eye(states)[0])
+    memory = kernels.chain_memory(chains / np.maximum(visits, 1.0)[:, :, None])
+    # A chain that stays in one state must have come there twice, or have stayed for long.
+    row, stays = np.arange(policies), recurrent.argmax(axis=1)
+    entered = moved[row, :, stays].sum(axis=1) - moved[row, stays, stays]
+    returned = (recurrent.sum(axis=1) > 1) | (entered > 1)
+    settled = (entered > 0) & (visits[row, stays] >= PATIENCE * memory)
+    return np.where(returned | settled, memory, math.inf)
 
 
 def _count(batches: Batches, cells: Indices, amounts: Array) -> None:

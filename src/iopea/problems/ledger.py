@@ -15,30 +15,24 @@ import math
 
 import numpy as np
 
-from iopea.errors import InputError
 from iopea.kernels import lost_sales as kernels
-from iopea.problems.product_limit import ProductLimit
+from iopea.problems.product_limit import ProductLimit, shares_of
 from iopea.problems.records import (
     FITS,
     MOST_RECORDS,
     Reading,
     Records,
     consistent_with_model,
-    evening_hint,
     explain,
     explain_deliveries,
     fill_rates,
     read,
 )
-from iopea.seeds import seed_for
+from iopea.problems.shop import TOLD
 from iopea.types import Array, Estimates, Indices, Mask, PeriodCost, State, Trajectory
 
-#: Columns of a trajectory that a shop may have beside stock and sales.
-TOLD = ("ordered", "received", "gap")
 #: Rows of what is kept.
 _COLUMNS = ("level", "stock", "sales", *TOLD)
-#: The most periods without a record in a row: more would be a mistake.
-MOST_GAP = 100_000
 #: Length of the first batches, which doubles so that there are never more than this many.
 FIRST_BATCH, MOST_BATCHES = 4, 256
 #: The most batch costs to hold; above it, fewer batches are made.
@@ -53,46 +47,6 @@ _DIGITS, _WHOLE = 6, 1e-6
 ROUNDINGS = 4
 #: Records up to which nothing is said of those that don't fit.
 _FEW = 12
-
-
-def check_told(trajectory: Trajectory) -> None:
-    """Refuse orders, arrivals and gaps that can't be, and sales that nothing explains."""
-    columns = trajectory.columns
-    for name in TOLD:
-        values = columns.get(name)
-        if values is not None and values.size and values.min() < 0:
-            step = int(values.argmin())
-            raise InputError(f"{name} is {values[step]} at step {step}: it can't be negative.")
-    gap = columns.get("gap")
-    if gap is None:
-        return
-    wrong = (gap != np.floor(gap)) | (gap > MOST_GAP)
-    if wrong.any():
-        step = int(wrong.argmax())
-        raise InputError(
-            f"gap is {gap[step]} at step {step}: give the number of periods without a record "
-            f"just before the step, 0 if there are none and at most {MOST_GAP:,}."
-        )
-
-
-def check_shop(trajectory: Trajectory) -> None:
-    """Refuse negative values, and sales above the stock unless arrivals are told.
-
-    With these, stock of the evening can be told from stock of the morning.
-    """
-    stock, sales = trajectory["stock"], trajectory["sales"]
-    for name, values in (("stock", stock), ("sales", sales)):
-        if values.size and values.min() < 0:
-            step = int(values.argmin())
-            raise InputError(f"{name} is {values[step]} at step {step}: it can't be negative.")
-    check_told(trajectory)
-    above = np.flatnonzero(sales > stock)
-    if above.size and "received" not in trajectory.columns:
-        step = int(above[0])
-        raise InputError(
-            f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: "
-            f"they can be at most that.{evening_hint(stock, sales)}"
-        )
 
 
 def _columns_of(trajectory: Trajectory) -> Array:
@@ -128,9 +82,6 @@ class Ledger:
         self._interrupted = False
         self.open = False
         self._known: Reading | None = None
-
-    def __len__(self) -> int:
-        return self._steps
 
     def add(self, trajectory: Trajectory) -> None:
         """Take in records."""
@@ -298,7 +249,7 @@ class Ledger:
         ends = _batch_ends(records.level >= levels.max() * (1 - ROUNDING), levels.size)
         sold_out = sales >= stock
         law = ProductLimit(sales, sold_out)
-        demand = law.demand(_shares(sales.size)) if sold_out.any() else sales
+        demand = law.demand(shares_of(sales.size)) if sold_out.any() else sales
         unseen = np.isinf(demand)
         low = np.where(unseen, sales.max(), demand)
 
@@ -369,8 +320,3 @@ def _batch_ends(for_all: Mask, policies: int) -> Indices:
         length = math.ceil(for_all.size / (2 * most))
         ends = [*range(length, for_all.size, length), for_all.size]
     return np.array(ends, dtype=np.intp)
-
-
-def _shares(periods: int) -> Array:
-    """Where in the law of demand each period is filled in: the same whatever comes after it."""
-    return np.random.Generator(np.random.PCG64(seed_for("imputation"))).random(periods)

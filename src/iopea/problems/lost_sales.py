@@ -39,14 +39,16 @@ from iopea.order import InformationOrder
 from iopea.policies import Box
 from iopea.problems.base import BaseStock, Constants, Evaluator, Problem, as_policies
 from iopea.problems.batches import Batches
-from iopea.problems.ledger import TOLD, Ledger, check_shop
+from iopea.problems.ledger import Ledger
 from iopea.problems.lost_sales_simulator import LostSalesSimulator
 from iopea.problems.own_cost import fingerprint, try_out
 from iopea.problems.shop import (
     MOST_LEAD_TIME,
+    TOLD,
     Levels,
     ShopControl,
     as_levels,
+    check_records,
 )
 from iopea.problems.tabular_shop import ShopTable, own_radius
 from iopea.types import (
@@ -204,7 +206,7 @@ class LostSales(Model, Problem):
     def check(self, trajectory: Trajectory) -> None:
         """Refuse negative values and sales above the stock that was there."""
         super().check(trajectory)
-        check_shop(trajectory)
+        check_records(trajectory)
 
     @property
     def control(self) -> ShopControl:
@@ -288,9 +290,8 @@ class BaseStockReplay(Evaluator):
         if evaluate and not self._running and not self._ledger.open:
             self._resume(level)
         stock, sales = trajectory["stock"], trajectory["sales"]
-        self._on_hand = kernels.follow(
-            level, self._on_hand, self._pipeline, stock, sales, ROUNDING * self._levels_bound
-        )
+        near = ROUNDING * self._problem.levels.high
+        self._on_hand = kernels.follow(level, self._on_hand, self._pipeline, stock, sales, near)
         self._running = evaluate
         if not evaluate:
             self._ledger.interrupt()
@@ -299,10 +300,6 @@ class BaseStockReplay(Evaluator):
         if not self._ledger.open:
             self._replay(sales)
         return len(trajectory)
-
-    @property
-    def _levels_bound(self) -> float:
-        return self._problem.levels.high
 
     def _informs_all(self, level: float) -> bool:
         return self._claimed or bool(self._levels.max(initial=0.0) <= level * (1 + ROUNDING))
@@ -392,8 +389,10 @@ class BaseStockReplay(Evaluator):
         before = self._replayed()
         if not len(before.sizes) or not self._ledger.as_modelled:
             return told
-        sizes = np.vstack([_spread(before), _spread(told)])
-        return Estimates(np.vstack([before.sums, told.sums]), sizes, memory=told.memory)
+        both = (before, told)
+        sizes = [np.broadcast_to(each.sizes_by_policy, each.sums.shape) for each in both]
+        sums = [each.sums for each in both]
+        return Estimates(np.vstack(sums), np.vstack(sizes), memory=told.memory)
 
     def _replayed(self) -> Estimates:
         batches = self._batches
@@ -442,9 +441,3 @@ class BaseStockReplay(Evaluator):
         self._since = int(state["since"])
         self._ring = np.array(state["ring"])
         self._batches.load_state_dict(state["batches"])
-
-
-def _spread(estimates: Estimates) -> Array:
-    """Sizes of batches for each policy."""
-    sizes = estimates.sizes if estimates.sizes.ndim == 2 else estimates.sizes[:, None]
-    return np.broadcast_to(sizes, estimates.sums.shape)

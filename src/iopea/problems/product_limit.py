@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from iopea.kernels import product_limit as kernels
+from iopea.seeds import seed_for
 from iopea.types import Array, Indices, Mask
 
 #: Share of the largest sales by which a stock may differ from demand that it equals: an order
@@ -92,3 +93,8 @@ class ProductLimit:
         demand = self._sales.copy()
         demand[unknown] = np.maximum(drawn, self._sales[unknown])
         return demand
+
+
+def shares_of(periods: int) -> Array:
+    """Where in the law of demand each period is filled in: the same whatever comes after it."""
+    return np.random.Generator(np.random.PCG64(seed_for("imputation"))).random(periods)

@@ -824,7 +824,9 @@ def consistent_with_model(records: Records, lead_time: int, step: float | None) 
 
 def _before(records: Records, lead_time: int) -> Indices:
     """The record of the period so long before each record's; -1 where there is none."""
-    cells = np.arange(len(records)) + np.cumsum(records.gap).astype(np.intp)
+    # Of a gap it matters only whether it is longer than that.
+    gap = np.minimum(records.gap, lead_time + 1)
+    cells = np.arange(len(records)) + np.cumsum(gap).astype(np.intp)
     record = np.full(int(cells[-1]) + 1 if cells.size else 0, -1, dtype=np.intp)
     record[cells] = np.arange(len(records))
     due = cells - lead_time

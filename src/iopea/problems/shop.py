@@ -9,15 +9,21 @@ import numpy as np
 from pydantic import model_validator
 
 from iopea.demand import Demand
+from iopea.errors import InputError
 from iopea.kernels import fleet
 from iopea.model import Model, NonNegative, Positive
 from iopea.policies import check_steps
 from iopea.problems.control import Control
+from iopea.problems.records import evening_hint
 from iopea.seeds import seed_for
-from iopea.types import Array
+from iopea.types import Array, Trajectory
 
 #: Longest lead time: more would be a mistake of units.
 MOST_LEAD_TIME = 10_000
+#: Columns of a trajectory that a shop may have beside stock and sales.
+TOLD = ("ordered", "received", "gap")
+#: The most periods without a record in a row: more would be a mistake.
+MOST_GAP = 100_000
 #: Periods of demand from which the time back to the empty shop is estimated.
 _RESTART_PERIODS = 200_000
 
@@ -111,6 +117,34 @@ class ShopControl(Control):
     def advance(self, states: Array, orders: Array, demand: Array) -> Array:
         """One period of many shops, ``states`` changed in place: stock and sales."""
         return fleet.pass_periods(states, orders, demand, self.offsets, self.leads)
+
+
+def check_records(trajectory: Trajectory) -> None:
+    """Refuse what can't have been written down.
+
+    Sales above the stock are refused unless arrivals are told: with these, stock of the evening can
+    be told from stock of the morning.
+    """
+    for name, values in trajectory.columns.items():
+        if values.size and values.min() < 0:
+            step = int(values.argmin())
+            raise InputError(f"{name} is {values[step]} at step {step}: it can't be negative.")
+    gap = trajectory.columns.get("gap", np.zeros(0))
+    wrong = np.flatnonzero((gap != np.floor(gap)) | (gap > MOST_GAP))
+    if wrong.size:
+        step = int(wrong[0])
+        raise InputError(
+            f"gap is {gap[step]} at step {step}: give the number of periods without a record "
+            f"just before the step, 0 if there are none and at most {MOST_GAP:,}."
+        )
+    stock, sales = trajectory["stock"], trajectory["sales"]
+    above = np.flatnonzero(sales > stock)
+    if above.size and "received" not in trajectory.columns:
+        step = int(above[0])
+        raise InputError(
+            f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: "
+            f"they can be at most that.{evening_hint(stock, sales)}"
+        )
 
 
 def time_to_sell(demand: Demand, seed: int) -> float:
