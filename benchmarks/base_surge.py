@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 import iopea
-from iopea.base_surge import best_base_surge
 from iopea.demand import Normal
-from iopea.files import read_problem
-from iopea.learners.basa import BASA
-from iopea.problems.dual_sourcing import DualSourcing
+from iopea.learners.baselines.basa import BASA
+from iopea.problem_files import read_problem
+from iopea.systems.dual_sourcing.base_surge import best_base_surge
+from iopea.systems.dual_sourcing.system import DualSourcing
 
 PAPER = Path(__file__).parents[1] / "examples" / "paper"
 

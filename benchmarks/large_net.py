@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import iopea
-from iopea.files import read_problem
+from iopea.problem_files import read_problem
 
 HORIZON = 1_000_000
 FOLDER = Path(__file__).parent.parent / "examples" / "paper"

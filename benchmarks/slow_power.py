@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import iopea
-import iopea.paired as paired
-from iopea.critical import Spread, studentise
+import iopea.elimination.paired as paired
 from iopea.demand import Poisson
+from iopea.elimination.critical import Spread, studentise
 from iopea.types import Array, Estimates
 
 LEAD_TIME, HORIZON, SEED = 50, 100_000, 5000

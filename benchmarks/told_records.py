@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import iopea
-from iopea.kernels import lost_sales as kernels
+from iopea.systems.lost_sales import kernel as kernels
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from shop_floor import ShopFloor

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 import iopea
-from iopea.files import read_problem
 from iopea.learners import LEARNERS, learner_named
+from iopea.problem_files import read_problem
 
 ROOT = Path(__file__).parents[1]
 TUNING = ROOT / "src" / "iopea" / "learners" / "tuning"

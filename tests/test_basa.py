@@ -7,18 +7,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from iopea.base_surge import BaseSurge, best_base_surge
 from iopea.demand import Exponential, Poisson, Uniform
 from iopea.errors import InputError
-from iopea.kernels import base_surge as kernels
-from iopea.learners.basa import BASA, Search
-from iopea.problems import PROBLEMS
-from iopea.problems.dual_sourcing import DualSourcing
+from iopea.learners.baselines.basa import BASA, Search
 from iopea.problems.stepped import SteppedSimulator
-from iopea.run import evaluate, run
 from iopea.seeds import seed_for
+from iopea.simulate import evaluate, run
 from iopea.storage import load_state, save_state
-from iopea.testing import assert_same_state
+from iopea.systems import PROBLEMS
+from iopea.systems.dual_sourcing import surge_kernel as kernels
+from iopea.systems.dual_sourcing.base_surge import BaseSurge, best_base_surge
+from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.testing.twins import assert_same_state
 from iopea.types import Trajectory
 
 LEADS = [(1, 0), (3, 0), (2, 1), (4, 2), (3, 2)]

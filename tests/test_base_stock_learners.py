@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 import iopea
 from iopea import InputError, LostSales, Trajectory
 from iopea.demand import Exponential, Poisson
-from iopea.files import read_problem
-from iopea.learners.base_stock import LevelRange
-from iopea.learners.convex import Convex
-from iopea.learners.order_up_to import OrderUpTo
-from iopea.learners.sgd_base_stock import PathDerivative, SGDBaseStock
+from iopea.learners.baselines.base_stock import LevelRange
+from iopea.learners.baselines.convex import Convex
+from iopea.learners.baselines.order_up_to import OrderUpTo
+from iopea.learners.baselines.sgd_base_stock import PathDerivative, SGDBaseStock
 from iopea.policies import Box
-from iopea.problems.dual_sourcing import DualSourcing
-from iopea.problems.newsvendor import Newsvendor
-from iopea.problems.queue import ServiceRateQueue
-from iopea.testing import assert_same_state, base_stock_period
+from iopea.problem_files import read_problem
+from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.newsvendor import Newsvendor
+from iopea.systems.queue.system import ServiceRateQueue
+from iopea.testing.twins import assert_same_state, base_stock_period
 from iopea.types import Stop
 
 LEARNERS = (Convex, SGDBaseStock, OrderUpTo)

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iopea.bounds import (
+from iopea.errors import InputError
+from iopea.theory import (
     Bound,
     base_stock_bound,
     dual_index_bound,
@@ -13,7 +14,6 @@ from iopea.bounds import (
     regret,
     regret_bound,
 )
-from iopea.errors import InputError
 
 #: A slow machine is no failure.
 patient = settings(deadline=None)

@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from iopea import InformationOrder, InputError, LostSales, cli
-from iopea.checking import (
+from iopea.demand import Constant, Exponential, Poisson
+from iopea.orders.checking import (
     Evidence,
     check_order,
     discover_order,
     gather_evidence,
     some_policies,
 )
-from iopea.demand import Constant, Exponential, Poisson
-from iopea.files import parse_order, parse_problem, read_order, read_problem
+from iopea.orders.trials import _joined, _smirnov, _welch
 from iopea.policies import Box, Finite
-from iopea.problems import PROBLEMS
+from iopea.problem_files import parse_order, parse_problem, read_order, read_problem
 from iopea.problems.base import Constants, Evaluator, Problem, Simulator
-from iopea.trials import _joined, _smirnov, _welch
+from iopea.systems import PROBLEMS
 from iopea.types import Estimates, Rollout, Trajectory
 
 ORDERS = Path(__file__).parent.parent / "examples" / "orders"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from iopea import cli
-from iopea.contract.tools import as_toml
+from iopea.cli import learn as cli
 from iopea.demand import Demand
-from iopea.files import default_problem, parse_problem, read_problem, tables_of
 from iopea.learners import LEARNERS
-from iopea.problems import PROBLEMS
+from iopea.problem_files import default_problem, parse_problem, read_problem, tables_of
+from iopea.systems import PROBLEMS
+from iopea.testing.tools import as_toml
 
-run_module = importlib.import_module("iopea.run")  # iopea.run is the function
+run_module = importlib.import_module("iopea.simulate")  # iopea.run is the function
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").rglob("*.toml"))
 GOOD = """
 [problem]
@@ -240,7 +240,7 @@ def test_an_interrupted_run_ends_cleanly(tmp_path):
     # A process of a job in the background is started with interrupts ignored.
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-        "from iopea.cli import main; print('ready', flush=True); main()"
+        "from iopea.cli.learn import main; print('ready', flush=True); main()"
     )
     process = subprocess.Popen(
         [sys.executable, "-c", code, "learn", "--horizon", "20000000", "--seeds", "50",

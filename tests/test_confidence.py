@@ -8,18 +8,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 from scipy.signal import lfilter
 
-from iopea.confidence import (
-    RULES,
-    Paired,
-    Published,
-    Setting,
-    Theorem,
-    rule_named,
-    theorem_epoch_length,
-    theorem_epochs,
-    theorem_half_width,
-)
-from iopea.critical import (
+from iopea.elimination.critical import (
     Look,
     Shape,
     Spread,
@@ -32,9 +21,20 @@ from iopea.critical import (
     studentise,
     with_freedom,
 )
+from iopea.elimination.differences import Differences
+from iopea.elimination.theorem import (
+    RULES,
+    Paired,
+    Published,
+    Setting,
+    Theorem,
+    rule_named,
+    theorem_epoch_length,
+    theorem_epochs,
+    theorem_half_width,
+)
 from iopea.errors import InputError
-from iopea.kernels.differences import Differences
-from iopea.order import InformationOrder
+from iopea.information_order import InformationOrder
 from iopea.types import Estimates
 
 #: The probability with which a statistical test may fail although all is well.

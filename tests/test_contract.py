@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
 
-from iopea import cli
-from iopea.contract import CHECKS, ContractError, check_problem
+from iopea.cli import learn as cli
 from iopea.errors import InputError
-from iopea.files import parse_problem
-from iopea.order import InformationOrder
+from iopea.information_order import InformationOrder
 from iopea.policies import Box
-from iopea.problems import PROBLEMS
+from iopea.problem_files import parse_problem
 from iopea.problems.base import Simulator
 from iopea.seeds import seed_for
+from iopea.systems import PROBLEMS
+from iopea.testing import CHECKS, ContractError, check_problem
 from iopea.types import Estimates
 
 every_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -45,7 +45,7 @@ import numpy as np
 from numpy.random import PCG64, Generator
 
 from iopea.model import Model, Positive, Probability
-from iopea.order import InformationOrder
+from iopea.information_order import InformationOrder
 from iopea.policies import Box
 from iopea.problems.base import Constants, Evaluator, Problem, Simulator, as_policies
 from iopea.seeds import seed_for

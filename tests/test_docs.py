@@ -13,7 +13,7 @@ import pytest
 
 import iopea
 from iopea.demand import LAWS
-from iopea.files import parse_problem
+from iopea.problem_files import parse_problem
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -69,7 +69,7 @@ def test_the_problem_of_the_guide_is_one_file_and_one_line_in_the_package(tmp_pa
     line = "from iopea.problems.reserve_price import ReservePrice\n\n#: Every kind"
     registry.write_text(text.replace("\n#: Every kind", line))
     code = (
-        "import iopea; from iopea.contract import check_problem; "
+        "import iopea; from iopea.testing import check_problem; "
         "check_problem(iopea.PROBLEMS['reserve-price']); print(iopea.__file__)"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}

@@ -10,18 +10,18 @@ from scipy import stats
 
 import iopea
 from iopea import IOPEA, InformationOrder, InputError, LostSales, Trajectory
-from iopea.checking import check_order
-from iopea.critical import studentise
 from iopea.demand import Constant, Empirical, Exponential, Poisson
-from iopea.files import parse_problem
-from iopea.problems.dual_estimators import batch_ends, other_orders, shares_of
-from iopea.problems.dual_index import DualIndex
-from iopea.problems.dual_replay import ReplayEstimator
-from iopea.problems.dual_sourcing import DualSourcing
-from iopea.problems.product_limit import ProductLimit
-from iopea.problems.shop import Levels
+from iopea.elimination.critical import studentise
+from iopea.orders.checking import check_order
+from iopea.problem_files import parse_problem
 from iopea.seeds import seed_for
-from iopea.testing import assert_same_state, dual_index_period, dual_replay_twin
+from iopea.systems.dual_sourcing.dual_index import DualIndex
+from iopea.systems.dual_sourcing.estimators import batch_ends, other_orders, shares_of
+from iopea.systems.dual_sourcing.replay import ReplayEstimator
+from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.shop.base import Levels
+from iopea.systems.shop.product_limit import ProductLimit
+from iopea.testing.twins import assert_same_state, dual_index_period, dual_replay_twin
 
 #: The paper's small setting.
 SMALL, DEMAND = DualSourcing.example()

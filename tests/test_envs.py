@@ -13,8 +13,8 @@ from iopea.demand import Constant, Demand, Empirical, Exponential, Poisson
 from iopea.envs import LOST_SALES, LostSalesEnv, register
 from iopea.envs.inventory import NO_ORDER
 from iopea.errors import InputError
-from iopea.kernels import lost_sales as kernels
-from iopea.problems.lost_sales import LostSales
+from iopea.systems.lost_sales import kernel as kernels
+from iopea.systems.lost_sales.system import LostSales
 
 HIGH = 9.7
 #: What single precision may change in stock, sales and, times their rates, in costs.

@@ -14,8 +14,8 @@ from iopea.demand import Constant, Demand, Empirical, Exponential, Poisson
 from iopea.envs import DUAL_SOURCING, DualSourcingEnv, register
 from iopea.envs.inventory import NO_ORDER
 from iopea.errors import InputError
-from iopea.problems.dual_sourcing import DualSourcing
 from iopea.seeds import seed_for
+from iopea.systems.dual_sourcing.system import DualSourcing
 
 HIGH = 9.7
 #: What single precision may change in stock, sales and, times their rates, in costs.

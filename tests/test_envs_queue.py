@@ -13,8 +13,8 @@ from stable_baselines3.common.env_checker import check_env as check_with_sb3
 
 from iopea.envs import SERVICE_RATE_QUEUE, ServiceRateQueueEnv, register
 from iopea.errors import InputError
-from iopea.problems.queue import QueueRates, ServiceRateQueue
 from iopea.seeds import seed_for
+from iopea.systems.queue.system import QueueRates, ServiceRateQueue
 
 #: How often a statistical test may fail by chance, were its seed not fixed.
 ERROR_RATE = 1e-6

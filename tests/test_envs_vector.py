@@ -10,9 +10,9 @@ from iopea.demand import Constant
 from iopea.envs import DualSourcingEnv, LostSalesEnv, ServiceRateQueueEnv
 from iopea.envs.vector import SystemVectorEnv
 from iopea.errors import InputError
-from iopea.problems import PROBLEMS
-from iopea.problems.dual_sourcing import DualSourcing
-from iopea.problems.queue import QueueRates, ServiceRateQueue
+from iopea.systems import PROBLEMS
+from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.queue.system import QueueRates, ServiceRateQueue
 
 SINGLE = {
     "lost-sales": LostSalesEnv,

@@ -15,8 +15,12 @@ import polars as pl
 import pytest
 
 import iopea
+from iopea.comparison.runner import run_tasks
+from iopea.comparison.store import COLUMNS, MEASURED, Store
+from iopea.comparison.tasks import Task, best_from, perform, system_text
 from iopea.errors import InputError
-from iopea.experiments.costs import (
+from iopea.problem_files import default_problem, problem_from
+from iopea.studies.reproduction.costs import (
     SIZES,
     TABLE_1,
     TABLE_QUEUE,
@@ -28,11 +32,7 @@ from iopea.experiments.costs import (
     table_regret,
     tasks_of,
 )
-from iopea.experiments.runner import run_tasks
-from iopea.experiments.scenarios import METHODS, PROFILES, printed, scenarios
-from iopea.experiments.store import COLUMNS, MEASURED, Store
-from iopea.experiments.tasks import Task, best_from, perform, system_text
-from iopea.files import default_problem, problem_from
+from iopea.studies.reproduction.scenarios import METHODS, PROFILES, printed, scenarios
 
 ABOUT = {"command": "test"}
 EVALUATION = 64_000
@@ -294,7 +294,7 @@ def test_a_cluster_that_is_not_there_is_refused(tmp_path):
 
 
 def test_what_is_finished_is_not_done_again(alone, monkeypatch):
-    monkeypatch.setattr("iopea.experiments.tasks.perform", None)
+    monkeypatch.setattr("iopea.comparison.tasks.perform", None)
     run_tasks(small_tasks(), alone, workers=1)
     assert len(alone) == len(small_tasks()) + 3
 
@@ -323,7 +323,7 @@ def test_a_task_that_fails_is_named(tmp_path):
 
 
 COMMAND = [
-    *(sys.executable, "-c", "from iopea.cli import main; main()", "reproduce", "table-queue"),
+    *(sys.executable, "-c", "from iopea.cli.learn import main; main()", "reproduce", "table-queue"),
     *("--quick", "--without", "feedback-graph", "--without", "problem-specific"),
     *("--without", "random", "--without", "erm", "--seeds", "20", "--workers"),
 ]
@@ -446,5 +446,7 @@ def test_scenarios_are_what_the_example_files_say():
             continue
         path = f"examples/paper/{name}.toml"
         changes = {"expedited_cost": 0.5} if name.startswith("dual") else {}
-        assert scenario.system(**changes) == system_text(*iopea.files.read_problem(path)), name
+        assert scenario.system(**changes) == system_text(*iopea.problem_files.read_problem(path)), (
+            name
+        )
         problem_from(scenario.tables)

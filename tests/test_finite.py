@@ -7,12 +7,12 @@ import pytest
 import iopea
 from exact_mdp import gain_and_bias, policy_iteration, stationary
 from iopea import IOPEA, InputError, Trajectory
-from iopea.files import read_problem
-from iopea.kernels.finite import return_time, solve_policies
-from iopea.problems.dynamics import Dynamics
-from iopea.problems.finite import FiniteMDP
-from iopea.problems.finite_estimators import GroupedBatches
-from iopea.testing import assert_same_state
+from iopea.problem_files import read_problem
+from iopea.systems.finite.dynamics import Dynamics
+from iopea.systems.finite.estimators import GroupedBatches
+from iopea.systems.finite.kernel import return_time, solve_policies
+from iopea.systems.finite.system import FiniteMDP
+from iopea.testing.twins import assert_same_state
 
 KINDS = {
     "own": {"policies": [[0, 0, 1], [0, 1, 1], [1, 1, 1]]},

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from iopea.errors import InputError
-from iopea.problems import PROBLEMS
 from iopea.problems.control import PolicyController
-from iopea.problems.dual_sourcing import DualSourcing
-from iopea.problems.queue import QueueRates, ServiceRateQueue
 from iopea.problems.stepped import SteppedSimulator
-from iopea.run import BestInClass, best_in_class, evaluate_controller
-from iopea.testing import assert_same_state
+from iopea.simulate import BestInClass, best_in_class, evaluate_controller
+from iopea.systems import PROBLEMS
+from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.queue.system import QueueRates, ServiceRateQueue
+from iopea.testing.twins import assert_same_state
 from iopea.types import Play, Randomised
 
 KINDS = ("lost-sales", "dual-sourcing", "queue")

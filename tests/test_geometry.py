@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import ndimage, stats
 
-from iopea.confidence import Paired, Setting
-from iopea.critical import Shape, critical_value, shapes, studentise
-from iopea.geometry import curvatures, exceedance, mesh
+from iopea.elimination.critical import Shape, critical_value, shapes, studentise
+from iopea.elimination.geometry import curvatures, exceedance, mesh
+from iopea.elimination.theorem import Paired, Setting
 from iopea.types import Estimates
 
 #: The probability with which a statistical test may fail although all is well.

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from iopea.confidence import Elimination, Paired
-from iopea.experiments.curves import upper_bound
-from iopea.guarantees.alpha import Alpha
-from iopea.guarantees.fits import (
+from iopea.elimination.theorem import Elimination, Paired
+from iopea.studies.guarantees.alpha import Alpha
+from iopea.studies.guarantees.fits import (
     above_zero,
     at_most,
     at_most_worst,
@@ -23,12 +22,13 @@ from iopea.guarantees.fits import (
     power,
     seldom,
 )
-from iopea.guarantees.growth import Growth, looks
-from iopea.guarantees.measured import ArmsPlayed, cases, regret_of_arms
-from iopea.guarantees.price import Bounds
-from iopea.guarantees.study import Finding, Part, Study, Values
-from iopea.guarantees.width import SIZES, Width, compared
-from iopea.problems.hard import HardInstance, HiddenArm
+from iopea.studies.guarantees.growth import Growth, looks
+from iopea.studies.guarantees.measured import ArmsPlayed, cases, regret_of_arms
+from iopea.studies.guarantees.price import Bounds
+from iopea.studies.guarantees.study import Finding, Part, Study, Values
+from iopea.studies.guarantees.width import SIZES, Width, compared
+from iopea.studies.reproduction.curves import upper_bound
+from iopea.systems.hard_instance import HardInstance, HiddenArm
 from iopea.types import Array, Estimates
 
 STUDIES: tuple[type[Study], ...] = (Growth, Width, Alpha, Bounds)

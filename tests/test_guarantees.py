@@ -5,21 +5,22 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from iopea.guarantees import survival
 from scipy.stats import binom, binomtest
 from typer.testing import CliRunner
 
 import iopea
-from iopea import cli, cli_validate
-from iopea.confidence import Elimination, Paired
-from iopea.experiments.tables import Figure
-from iopea.guarantees import survival
-from iopea.guarantees.cases import QUICK, cases, published_cases
-from iopea.guarantees.registry import STUDIES
-from iopea.guarantees.study import Check, Finding, Grid, Part, Study
-from iopea.guarantees.survival import Runs, Survival, most_lost, most_proved, upper_bound
-from iopea.guarantees.truths import system_from
-from iopea.guarantees.yardstick import newsvendor_costs, yardstick
-from iopea.problems import PROBLEMS
+from iopea.cli import learn as cli
+from iopea.cli import validate as cli_validate
+from iopea.comparison.tables import Figure
+from iopea.elimination.theorem import Elimination, Paired
+from iopea.studies.guarantees.cases import QUICK, cases, published_cases
+from iopea.studies.guarantees.registry import STUDIES
+from iopea.studies.guarantees.study import Check, Finding, Grid, Part, Study
+from iopea.studies.guarantees.survival import Runs, Survival, most_lost, most_proved, upper_bound
+from iopea.studies.guarantees.truths import system_from
+from iopea.studies.guarantees.yardstick import newsvendor_costs, yardstick
+from iopea.systems import PROBLEMS
 
 
 @pytest.fixture

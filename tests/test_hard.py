@@ -5,10 +5,10 @@ import pytest
 
 import iopea
 from iopea import IOPEA, InputError, Trajectory
-from iopea.bounds import regret_bound
-from iopea.files import parse_problem
-from iopea.problems.hard import HardInstance, HiddenArm
-from iopea.testing import assert_same_state
+from iopea.problem_files import parse_problem
+from iopea.systems.hard_instance import HardInstance, HiddenArm
+from iopea.testing.twins import assert_same_state
+from iopea.theory import regret_bound
 
 FULL = {"policies": 5, "width": 1, "span": 3, "reveal": 2}
 BLOCKS = {"policies": 6, "width": 3, "span": 4, "reveal": 3}
@@ -122,7 +122,7 @@ def test_constants_are_those_of_the_theorem():
 
 
 def test_an_episode_tells_of_its_own_block(monkeypatch):
-    monkeypatch.setattr("iopea.problems.hard.LEAST_DRAWS", 1)
+    monkeypatch.setattr("iopea.systems.hard_instance.LEAST_DRAWS", 1)
     instance = HardInstance(policies=4, width=2, span=2, reveal=2)
     evaluator = instance.evaluator(arms_of(instance))
     phase = np.arange(10) % 4

@@ -9,8 +9,8 @@ from iopea import IOPEA, InformationOrder, InputError, LostSales, Trajectory
 from iopea.demand import Exponential, Normal
 from iopea.policies import Finite
 from iopea.problems.base import Constants, Evaluator, Problem, Simulator
-from iopea.problems.dual_sourcing import DualSourcing
-from iopea.testing import assert_same_state
+from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.testing.twins import assert_same_state
 from iopea.types import Estimates, Rollout
 
 DEMAND = Exponential(mean=1.0, maximum=3.0, zero_probability=0.3)

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iopea import cli
-from iopea.kernels import dual_sourcing as kernels
-from iopea.kernels import lost_sales
-from iopea.testing import dual_index_period, dual_replay_speed, dual_replay_twin, replay_speed
+from iopea.cli import learn as cli
+from iopea.systems.dual_sourcing import kernel as kernels
+from iopea.systems.lost_sales import kernel as lost_sales
+from iopea.testing.twins import dual_index_period, dual_replay_speed, dual_replay_twin, replay_speed
 
 COSTS = (1.5, 7.0, 0.8, 2.3)
 

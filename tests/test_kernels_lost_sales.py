@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iopea.kernels import lost_sales as kernels
-from iopea.testing import base_stock_period, replay_speed, replay_twin
+from iopea.systems.lost_sales import kernel as kernels
+from iopea.testing.twins import base_stock_period, replay_speed, replay_twin
 
 levels_of = st.lists(st.floats(0.1, 20.0), min_size=1, max_size=6)
 demand_of = st.lists(st.one_of(st.just(0.0), st.floats(0.0, 8.0)), min_size=1, max_size=40)

@@ -5,14 +5,14 @@ import re
 import numpy as np
 import pytest
 
-from iopea.contract import LEARNER_CHECKS
 from iopea.demand import Empirical
 from iopea.errors import InputError
 from iopea.learners import LEARNERS
-from iopea.learners.random_policy import RandomPolicy
-from iopea.problems import PROBLEMS
-from iopea.run import best_in_class, run
-from iopea.testing import assert_same_state
+from iopea.learners.baselines.random_policy import RandomPolicy
+from iopea.simulate import best_in_class, run
+from iopea.systems import PROBLEMS
+from iopea.testing import LEARNER_CHECKS
+from iopea.testing.twins import assert_same_state
 
 FITTING = [
     pytest.param(learner, kind, id=f"{name}-{kind}")

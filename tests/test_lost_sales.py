@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import iopea
 from iopea import InputError, LostSales, Trajectory
 from iopea.demand import Constant, Exponential, Poisson
-from iopea.testing import assert_same_state
+from iopea.testing.twins import assert_same_state
 
 LEVELS = np.linspace(0.0, 10.0, 21)
 

@@ -8,12 +8,12 @@ from scipy import stats
 
 import iopea
 from iopea import IOPEA, InputError, Trajectory
-from iopea.bounds import regret_bound
 from iopea.demand import Constant, Empirical, Exponential, Normal, Poisson, Uniform
-from iopea.files import parse_problem
-from iopea.problems.newsvendor import Newsvendor
-from iopea.problems.shop import Levels
-from iopea.testing import assert_same_state
+from iopea.problem_files import parse_problem
+from iopea.systems.newsvendor import Newsvendor
+from iopea.systems.shop.base import Levels
+from iopea.testing.twins import assert_same_state
+from iopea.theory import regret_bound
 
 DEMAND = Exponential(mean=2.0, zero_probability=0.2)
 SETTINGS = [{"rule": rule} for rule in ("paired", "theorem", "published")] + [{"restart": "return"}]

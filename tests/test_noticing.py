@@ -8,7 +8,7 @@ from scipy import stats
 
 from iopea import IOPEA, DualSourcing, LostSales, Newsvendor, run
 from iopea.demand import Constant, Exponential, Poisson
-from iopea.noticing import (
+from iopea.learners.diagnostics import (
     AT_EDGE,
     CHANGED,
     DEPENDS,
@@ -19,7 +19,7 @@ from iopea.noticing import (
     DemandWatch,
     edge_warning,
 )
-from iopea.problems.queue import ServiceRateQueue
+from iopea.systems.queue.system import ServiceRateQueue
 from iopea.types import Trajectory
 
 #: Probability with which a statistical test below fails although all is right.

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-import iopea.order
+import iopea.information_order
 from iopea.errors import InputError
-from iopea.order import InformationOrder
+from iopea.information_order import InformationOrder
 from iopea.order_checks import ROWS_AT_ONCE
 
 few = st.sampled_from([0.0, -0.0, 1.0, 2.0, 3.0])
@@ -387,7 +387,7 @@ def test_pairs_refused():
 
 
 def test_width_of_too_many_keys_is_refused_with_their_number(monkeypatch):
-    monkeypatch.setattr(iopea.order, "MOST_CLASSES", 3)
+    monkeypatch.setattr(iopea.information_order, "MOST_CLASSES", 3)
     keys = [[0, 0, 0], [0, 0, 0], [1, 2, 3], [3, 2, 1], [2, 2, 2]]
     with pytest.raises(InputError, match=r"width of 4 distinct keys .* at most 3"):
         InformationOrder.from_key(keys).width()

@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from iopea.errors import InputError
-from iopea.learners import ppo as module
-from iopea.learners.ppo import PPO
-from iopea.learners.ppo_controller import NetworkController, Statistics
-from iopea.problems import PROBLEMS
-from iopea.run import best_in_class, run
+from iopea.learners.baselines import ppo as module
+from iopea.learners.baselines.ppo import PPO
+from iopea.learners.baselines.ppo_controller import NetworkController, Statistics
+from iopea.simulate import best_in_class, run
 from iopea.storage import load_state, save_state
-from iopea.testing import assert_same_state
+from iopea.systems import PROBLEMS
+from iopea.testing.twins import assert_same_state
 from iopea.types import Trajectory
 
 KINDS = ("lost-sales", "dual-sourcing", "queue")
@@ -29,12 +29,12 @@ def small(kind, seed=0, **others):
 
 
 def test_the_module_is_imported_without_torch():
-    code = "import sys, iopea, iopea.learners.ppo; sys.exit('torch' in sys.modules)"
+    code = "import sys, iopea, iopea.learners.baselines.ppo; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_missing_extra_is_named_with_its_command(monkeypatch):
-    monkeypatch.delitem(sys.modules, "iopea.learners.ppo_network", raising=False)
+    monkeypatch.delitem(sys.modules, "iopea.learners.baselines.ppo_network", raising=False)
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
     with pytest.raises(InputError, match=r"run pip install 'iopea\[ppo\]'\."):
         small("queue")

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from iopea.demand import Exponential, Poisson, Uniform
-from iopea.kernels import product_limit as kernels
-from iopea.problems.dual_estimators import shares_of
-from iopea.problems.dual_sourcing import DualSourcing
-from iopea.problems.product_limit import ProductLimit
+from iopea.systems.dual_sourcing.estimators import shares_of
+from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.shop import product_limit_kernel as kernels
+from iopea.systems.shop.product_limit import ProductLimit
 
 #: Standard errors that a normal variable leaves with probability 2e-9.
 SIX = 6.0

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 import exact_mdp as mdp
 import iopea
 from iopea import InputError, Trajectory
-from iopea.files import parse_problem
-from iopea.kernels import queue as kernels
-from iopea.problems.queue import QueueRates, ServiceRateQueue
-from iopea.problems.queue_estimator import FEWEST_EVENTS
-from iopea.testing import assert_same_state
+from iopea.problem_files import parse_problem
+from iopea.systems.queue import kernel as kernels
+from iopea.systems.queue.estimator import FEWEST_EVENTS
+from iopea.systems.queue.system import QueueRates, ServiceRateQueue
+from iopea.testing.twins import assert_same_state
 
 ALL = np.array([[a, b, c] for a in range(4) for b in range(4) for c in range(4)], dtype=float)
 BEST = (0.0, 3.0, 3.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from iopea.problems.records import (
+from iopea.systems.shop.records import (
     MOST_RECORDS,
     Reading,
     Records,

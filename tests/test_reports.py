@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure as Drawing
 from rich.console import Console
 
-from iopea.experiments.formats import (
+from iopea.comparison.formats import (
     EMPTY,
     FIELDS,
     explanations,
@@ -17,9 +17,9 @@ from iopea.experiments.formats import (
     to_csv,
     to_markdown,
 )
-from iopea.experiments.latex import to_latex
-from iopea.experiments.report import to_html
-from iopea.experiments.tables import Cell, Figure, Line, Report, Table
+from iopea.comparison.latex import to_latex
+from iopea.comparison.report import to_html
+from iopea.comparison.tables import Cell, Figure, Line, Report, Table
 
 EVIL = "<script>alert('x')</script> & \"z_e\" | 5 % *a* [b] $c$ {d} \\e #1 ~^"
 NOT_RUN = "Too many policies."

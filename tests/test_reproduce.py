@@ -17,14 +17,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iopea import cli
-from iopea.experiments import costs, curves
-from iopea.experiments import scenarios as scenarios_module
-from iopea.experiments.costs import SIZES, Choice
-from iopea.experiments.figures import cost_surface_figure, costs_over_time, regret_figure
-from iopea.experiments.reproduce import TARGETS, tasks_for
-from iopea.experiments.statistics import growth, holm, mean_of, welch
-from iopea.experiments.surface import cost_surface
+from iopea.cli import learn as cli
+from iopea.comparison.figures import cost_surface_figure, costs_over_time, regret_figure
+from iopea.comparison.statistics import growth, holm, mean_of, welch
+from iopea.studies.reproduction import costs, curves
+from iopea.studies.reproduction import scenarios as scenarios_module
+from iopea.studies.reproduction.costs import SIZES, Choice
+from iopea.studies.reproduction.reproduce import TARGETS, tasks_for
+from iopea.studies.reproduction.surface import cost_surface
 
 PAPER = Path(__file__).parents[1] / "examples" / "paper"
 SMALL = """
@@ -273,7 +273,7 @@ def test_seeds_are_the_same_for_all_learners_of_a_setting():
 def test_an_interrupted_run_says_that_it_can_go_on(tmp_path):
     command = [sys.executable, "-c", "import signal; "
                "signal.signal(signal.SIGINT, signal.default_int_handler); "
-               "from iopea.cli import main; main()", "reproduce", "table-queue", "--workers", "2",
+               "from iopea.cli.learn import main; main()", "reproduce", "table-queue", "--workers", "2",
                "--seeds", "200", "--rows", "iopea", "--out", tmp_path / "out"]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 100

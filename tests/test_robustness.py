@@ -5,13 +5,13 @@ import json
 
 import numpy as np
 import pytest
+from iopea.guarantees import robustness
 
 from iopea.demand import Exponential
-from iopea.guarantees import robustness
-from iopea.guarantees.robustness import CASES, Robustness
-from iopea.guarantees.robustness_runs import FACTORS, demand_of, problem_of
-from iopea.guarantees.truths import Changing, Persistent, Seasons
 from iopea.seeds import seed_for
+from iopea.studies.guarantees.robustness import CASES, Robustness
+from iopea.studies.guarantees.robustness_runs import FACTORS, demand_of, problem_of
+from iopea.studies.guarantees.truths import Changing, Persistent, Seasons
 
 LAWS = [
     Persistent(mean=2, correlation=0.7),

@@ -11,22 +11,22 @@ from numpy.testing import assert_allclose, assert_array_equal
 from exact_mdp import gain_and_bias, policy_iteration
 from iopea.demand import Exponential, Poisson
 from iopea.errors import InputError
-from iopea.files import read_problem
-from iopea.kernels.planning import free_steps, plan
-from iopea.kernels.queue import ARRIVAL, MISS, NOTHING, SERVICE
-from iopea.kernels.simplex import nearest_entries, nearest_ranks
-from iopea.learners.feedback_graph import FeedbackGraph
-from iopea.learners.ucrl2 import UCRL2
-from iopea.problems import PROBLEMS
+from iopea.learners.baselines.feedback_graph import FeedbackGraph
+from iopea.learners.baselines.planning import free_steps, plan
+from iopea.learners.baselines.ucrl2 import UCRL2
+from iopea.problem_files import read_problem
 from iopea.problems.control import PolicyController
-from iopea.problems.dual_sourcing import DualSourcing
-from iopea.problems.finite import FiniteMDP
-from iopea.problems.lost_sales import LostSales
-from iopea.problems.queue import QueueRates, ServiceRateQueue
-from iopea.problems.tabular_shop import Simplex
-from iopea.run import best_in_class, run
+from iopea.simulate import best_in_class, run
 from iopea.storage import load_state, save_state
-from iopea.testing import assert_same_state
+from iopea.systems import PROBLEMS
+from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.finite.system import FiniteMDP
+from iopea.systems.lost_sales.system import LostSales
+from iopea.systems.queue.kernel import ARRIVAL, MISS, NOTHING, SERVICE
+from iopea.systems.queue.system import QueueRates, ServiceRateQueue
+from iopea.systems.shop.simplex import nearest_entries, nearest_ranks
+from iopea.systems.shop.table import Simplex
+from iopea.testing.twins import assert_same_state
 from iopea.types import Controller, Trajectory
 
 PAPER = Path(__file__).parents[1] / "examples" / "paper"

@@ -7,9 +7,9 @@ import pytest
 
 import iopea
 from iopea import IOPEA, InputError, LostSales, Trajectory
-from iopea.kernels import lost_sales as kernels
-from iopea.problems import PROBLEMS
-from iopea.testing import assert_same_state
+from iopea.systems import PROBLEMS
+from iopea.systems.lost_sales import kernel as kernels
+from iopea.testing.twins import assert_same_state
 from shop_floor import ShopFloor
 
 #: Best levels of a shop with Poisson(8) demand, h = 1, p = 10, by 400,000 periods of each level.

@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 import iopea
-from iopea.bounds import base_stock_bound, regret_bound
 from iopea.demand import Exponential
 from iopea.errors import InputError
 from iopea.learners.iopea import IOPEA
 from iopea.policies import Box, default_radius
-from iopea.problems.dual_index import DualIndex
-from iopea.problems.dual_sourcing import DualSourcing
-from iopea.problems.lost_sales import LostSales
-from iopea.problems.newsvendor import Newsvendor
-from iopea.problems.shop import Levels
+from iopea.systems.dual_sourcing.dual_index import DualIndex
+from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.lost_sales.system import LostSales
+from iopea.systems.newsvendor import Newsvendor
+from iopea.systems.shop.base import Levels
+from iopea.theory import base_stock_bound, regret_bound
 from iopea.types import Trajectory
 
 BINARY, DECIMAL = (2.0**20, 2.0**-20), (1e6, 1e-6)

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iopea.errors import InputError
-from iopea.problems.dual_sourcing import DualSourcing
-from iopea.problems.zero_runs import c_gamma, expected_run_time, lipschitz
+from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.dual_sourcing.zero_runs import c_gamma, expected_run_time, lipschitz
 
 
 def law_of_run_time(gamma, length, most):

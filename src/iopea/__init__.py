@@ -7,7 +7,26 @@
 (7.0,)
 """
 
-from iopea.bounds import (
+from iopea.elimination.theorem import RULES
+from iopea.envs import register
+from iopea.errors import InputError
+from iopea.information_order import InformationOrder
+from iopea.learners.iopea import IOPEA
+from iopea.orders.checking import OrderReport, check_order, discover_order, gather_evidence
+from iopea.policies import Box, Finite, PolicyClass
+from iopea.simulate import best_in_class, evaluate, relative_regret, run, run_all
+from iopea.storage import load_state, save_state
+from iopea.systems import PROBLEMS
+from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.dual_sourcing.zero_runs import c_gamma
+from iopea.systems.finite.dynamics import Dynamics
+from iopea.systems.finite.system import FiniteMDP
+from iopea.systems.hard_instance import HardInstance, HiddenArm
+from iopea.systems.lost_sales.system import LostSales
+from iopea.systems.newsvendor import Newsvendor
+from iopea.systems.queue.system import QueueRates, ServiceRateQueue
+from iopea.systems.shop.base import Levels
+from iopea.theory import (
     Bound,
     base_stock_bound,
     dual_index_bound,
@@ -15,25 +34,6 @@ from iopea.bounds import (
     regret,
     regret_bound,
 )
-from iopea.checking import OrderReport, check_order, discover_order, gather_evidence
-from iopea.confidence import RULES
-from iopea.envs import register
-from iopea.errors import InputError
-from iopea.learners.iopea import IOPEA
-from iopea.order import InformationOrder
-from iopea.policies import Box, Finite, PolicyClass
-from iopea.problems import PROBLEMS
-from iopea.problems.dual_sourcing import DualSourcing
-from iopea.problems.dynamics import Dynamics
-from iopea.problems.finite import FiniteMDP
-from iopea.problems.hard import HardInstance, HiddenArm
-from iopea.problems.lost_sales import LostSales
-from iopea.problems.newsvendor import Newsvendor
-from iopea.problems.queue import QueueRates, ServiceRateQueue
-from iopea.problems.shop import Levels
-from iopea.problems.zero_runs import c_gamma
-from iopea.run import best_in_class, evaluate, relative_regret, run, run_all
-from iopea.storage import load_state, save_state
 from iopea.types import Estimates, Play, RunResult, Stop, Trajectory
 
 __version__ = "0.1.0"

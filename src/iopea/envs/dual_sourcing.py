@@ -8,13 +8,13 @@ from numpy.typing import ArrayLike
 
 from iopea.demand import Demand
 from iopea.envs.inventory import Floats, InventoryEnv, listed
-from iopea.problems.dual_sourcing import DualSourcing
+from iopea.systems.dual_sourcing.system import DualSourcing
 
 _EXPEDITED, _REGULAR = "expedited_order", "regular_order"
 
 
 class DualSourcingEnv(InventoryEnv):
-    """The system of :class:`~iopea.problems.dual_sourcing.DualSourcing`, with any two orders.
+    """The system of :class:`~iopea.systems.dual_sourcing.system.DualSourcing`, with any two orders.
 
     It never ends: ``terminated`` and ``truncated`` are always False. For episodes, give
     ``max_episode_steps`` to ``gymnasium.make``.

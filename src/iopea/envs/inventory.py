@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from iopea.demand import Demand, DemandStream
 from iopea.envs.base import SystemEnv
 from iopea.errors import InputError
-from iopea.kernels.lost_sales import sold_by_now
+from iopea.systems.lost_sales.kernel import sold_by_now
 from iopea.types import Array
 
 #: How far an action may lie outside [-1, 1] by rounding.

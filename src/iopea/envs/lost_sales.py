@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from iopea.demand import Demand
 from iopea.envs.inventory import Floats, InventoryEnv, listed
-from iopea.files import default_problem
-from iopea.problems.lost_sales import LostSales
+from iopea.problem_files import default_problem
+from iopea.systems.lost_sales.system import LostSales
 
 _ORDER = "order"
 
@@ -44,7 +44,7 @@ class LostSalesEnv(InventoryEnv):
     Parameters
     ----------
     problem : LostSales, optional
-        Lead time, costs and levels; that of :func:`~iopea.files.default_problem` if not given.
+        Lead time, costs and levels; that of :func:`~iopea.problem_files.default_problem` if not given.
     demand : Demand, optional
         The demand law, by default also from there.
     reveal_demand : bool

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from iopea.envs.base import SystemEnv
 from iopea.errors import InputError
-from iopea.kernels import queue as kernels
-from iopea.problems.queue import QueueRates, ServiceRateQueue
+from iopea.systems.queue import kernel as kernels
+from iopea.systems.queue.system import QueueRates, ServiceRateQueue
 
 #: How a step may end, in words.
 _EVENTS = {
@@ -26,7 +26,7 @@ _CHANGES = {kernels.NOTHING: 0, kernels.ARRIVAL: 1, kernels.SERVICE: -1, kernels
 
 
 class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
-    """The queue of :class:`~iopea.problems.queue.ServiceRateQueue`, with any rate at any time.
+    """The queue of :class:`~iopea.systems.queue.system.ServiceRateQueue`, with any rate at any time.
 
     It never ends: ``terminated`` and ``truncated`` are always False. For episodes, give
     ``max_episode_steps`` to ``gymnasium.make``.

@@ -46,7 +46,7 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
 
     Examples
     --------
-    >>> from iopea.problems.queue import ServiceRateQueue
+    >>> from iopea.systems.queue.system import ServiceRateQueue
     >>> envs = SystemVectorEnv(*ServiceRateQueue.example(), num_envs=3)
     >>> envs.reset(seed=1)
     (array([0, 0, 0]), {})

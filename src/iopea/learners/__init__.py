@@ -1,18 +1,18 @@
 """One file per algorithm; a new one is its file and a line in this registry."""
 
 from iopea.errors import unknown
-from iopea.learners.basa import BASA
 from iopea.learners.base import Learner
-from iopea.learners.convex import Convex
-from iopea.learners.erm import ERM
-from iopea.learners.feedback_graph import FeedbackGraph
+from iopea.learners.baselines.basa import BASA
+from iopea.learners.baselines.convex import Convex
+from iopea.learners.baselines.erm import ERM
+from iopea.learners.baselines.feedback_graph import FeedbackGraph
+from iopea.learners.baselines.optimal import Optimal
+from iopea.learners.baselines.order_up_to import OrderUpTo
+from iopea.learners.baselines.ppo import PPO
+from iopea.learners.baselines.random_policy import RandomPolicy
+from iopea.learners.baselines.sgd_base_stock import SGDBaseStock
+from iopea.learners.baselines.ucrl2 import UCRL2
 from iopea.learners.iopea import IOPEA
-from iopea.learners.optimal import Optimal
-from iopea.learners.order_up_to import OrderUpTo
-from iopea.learners.ppo import PPO
-from iopea.learners.random_policy import RandomPolicy
-from iopea.learners.sgd_base_stock import SGDBaseStock
-from iopea.learners.ucrl2 import UCRL2
 
 #: Every learner by its name.
 LEARNERS: dict[str, type[Learner]] = {

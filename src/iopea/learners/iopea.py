@@ -12,12 +12,12 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from iopea.confidence import Rule, Setting, rule_named
+from iopea.elimination.theorem import Rule, Setting, rule_named
 from iopea.errors import InputError, unknown
 from iopea.learners.base import Learner
-from iopea.learners.pools import Implicit, Listed, Pool
+from iopea.learners.diagnostics import DemandWatch, edge_warnings
+from iopea.learners.survivors import Implicit, Listed, Pool
 from iopea.model import check_count, check_positive, check_share
-from iopea.noticing import DemandWatch, edge_warnings
 from iopea.policies import PolicyClass, default_radius
 from iopea.problems.base import Problem
 from iopea.seeds import seed_for
@@ -73,7 +73,7 @@ class IOPEA(Learner):
 
     Examples
     --------
-    >>> from iopea.problems.lost_sales import LostSales
+    >>> from iopea.systems.lost_sales.system import LostSales
     >>> shop = LostSales(lead_time=0, holding_cost=1, lost_sales_cost=9,
     ...                  levels={"low": 0, "high": 10, "step": 1})
     >>> learner = IOPEA(shop)

@@ -15,13 +15,13 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from iopea.base_surge import SurgeSetting
 from iopea.errors import InputError
+from iopea.information_order import InformationOrder
 from iopea.model import check_count
-from iopea.order import InformationOrder
 from iopea.policies import PolicyClass
 from iopea.problems.control import Control
 from iopea.problems.tabular import Tabular
+from iopea.systems.dual_sourcing.base_surge import SurgeSetting
 from iopea.types import (
     Array,
     Claim,

@@ -10,9 +10,9 @@ import numpy as np
 
 from iopea.errors import InputError
 from iopea.problems.base import Problem, Simulator
-from iopea.problems.shop import ShopControl
-from iopea.problems.tabular_shop import TableController
 from iopea.seeds import seed_for
+from iopea.systems.shop.base import ShopControl
+from iopea.systems.shop.table import TableController
 from iopea.types import Array, Controller, Rollout, State, Trajectory
 
 #: Rounds of which chance is drawn at once where no records are kept.

@@ -1,0 +1,86 @@
+"""What commands that run many jobs have in common: options, a live line, how a run ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, TextColumn
+from rich.progress import Progress as Bars
+
+from iopea.cli.options import whole_number
+from iopea.comparison.runner import Job, Progress, Watch, run_tasks
+from iopea.comparison.store import Store
+
+#: Running tasks that are named.
+_MOST_NAMED = 2
+
+Out = Annotated[Path, typer.Option(help="Folder of results and report; a run goes on there.")]
+Workers = Annotated[
+    int, typer.Option(parser=whole_number, help="Processes; no effect on results; all cores if 0.")
+]
+Cluster = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler, whose workers are used instead.")
+]
+
+
+def warning(console: Console) -> Callable[[str], None]:
+    """What prints a sentence on a console, without colours and in one piece."""
+    return lambda sentence: console.print(sentence, highlight=False, soft_wrap=True)
+
+
+def run_jobs(
+    tasks: Sequence[Job], store: Store, workers: int, cluster: str | None, console: Console
+) -> None:
+    """Do what is not finished; an interrupt says what is kept."""
+    try:
+        with _watching(console) as watch:
+            run_tasks(tasks, store, workers=workers, cluster=cluster, watch=watch)
+    except KeyboardInterrupt:
+        warning(console)(
+            f"{len(store)} finished tasks are kept in {store.directory}: the same command goes on."
+        )
+        raise
+
+
+@contextmanager
+def _watching(console: Console) -> Iterator[Watch]:
+    """A live line on the terminal's error stream: tasks done, those running, time left."""
+    columns = (
+        TextColumn("{task.fields[done]}"),
+        BarColumn(),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.fields[running]}"),
+    )
+    start = time.monotonic()
+    with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
+        bar = bars.add_task("tasks", total=None, done="", left="", running="")
+
+        def watch(progress: Progress) -> None:
+            share = progress.effort_done / progress.effort_total
+            spent = time.monotonic() - start
+            left = f"{_clock(spent / share - spent)} left" if share > 0 else ""
+            named = [task.key.rsplit(".", 1)[0] for task in progress.running[:_MOST_NAMED]]
+            more = len(progress.running) - len(named)
+            running = ", ".join(named) + (f" and {more} more" if more > 0 else "")
+            bars.update(
+                bar,
+                completed=progress.effort_done,
+                total=progress.effort_total,
+                done=f"{progress.done} of {progress.total} tasks",
+                left=left,
+                running=running,
+            )
+
+        yield watch
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,0 +1,1 @@
+"""Comparing learners: tasks, stored rows, statistics, tables and reports."""

@@ -1,0 +1,204 @@
+"""Learners side by side on problems of one's own: tables, tests, figures and a report."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from iopea.comparison.figures import costs_over_time
+from iopea.comparison.statistics import LEVEL, holm, mean_of, welch
+from iopea.comparison.store import Store
+from iopea.comparison.tables import IMPROVED, WORSE, Cell, Figure, Line, Report, Table, runs
+from iopea.comparison.tasks import Row, Task, best_from, system_text
+from iopea.errors import InputError
+from iopea.learners import learner_named
+from iopea.problems.base import Problem
+from iopea.studies.reproduction.curves import Curve, curves, looks
+from iopea.studies.reproduction.reproduce import facts
+from iopea.types import Truth
+
+#: Characters of a label, which is part of names of files.
+_LONGEST = 60
+#: The learner on whose chance regret is measured.
+_YARDSTICK = "optimal"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Learners on systems.
+
+    Attributes
+    ----------
+    systems : dict. Problem and truth by label.
+    learners : tuple of str. The first of them is what the others are tested against.
+    horizon : int. Steps of each run.
+    seeds : range.
+    evaluation : int. Steps of the path on which policies are compared.
+    command : str. What makes the report again.
+    """
+
+    systems: dict[str, tuple[Problem, Truth]]
+    learners: tuple[str, ...]
+    horizon: int
+    seeds: range
+    evaluation: int
+    command: str
+    absent: dict[tuple[str, str], str] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in self.learners:
+            for label, (problem, _) in self.systems.items():
+                kind: Any = learner_named(name)
+                try:
+                    kind(problem, horizon=self.horizon)
+                except InputError as error:
+                    self.absent[label, name] = str(error)
+            if all((label, name) in self.absent for label in self.systems):
+                raise InputError(self.absent[next(iter(self.systems)), name])
+
+    def runs(self, label: str, name: str) -> list[Task]:
+        """The runs of a learner on a system; none where it can't learn it."""
+        if (label, name) in self.absent:
+            return []
+        system = system_text(*self.systems[label])
+        task = Task(label, system, name, horizons=looks(self.horizon), evaluation=self.evaluation)
+        return [task.at(seed) for seed in self.seeds]
+
+    def tasks(self) -> list[Task]:
+        """All runs, with those of the best policy on the same chance."""
+        names = dict.fromkeys((*self.learners, _YARDSTICK))
+        return [task for label in self.systems for name in names for task in self.runs(label, name)]
+
+    def report(self, store: Store) -> Report:
+        """Tables and figures from what is stored."""
+        figures = [self._figure(label, store) for label in self.systems]
+        about = (
+            f"{len(self.learners)} learners on {len(self.systems)} "
+            f"problem{'' if len(self.systems) == 1 else 's'}, {len(self.seeds)} runs of "
+            f"{self.horizon:,} steps each, on the same chance."
+        )
+        return Report(
+            title="Learners side by side",
+            lead=(about,),
+            parts=(self._costs(store), self._regrets(store), *figures),
+            facts=facts(self.seeds, self.evaluation, store),
+        )
+
+    def _rows(self, label: str, name: str, store: Store) -> list[Row]:
+        return [store.rows(task.key)[-1] for task in self.runs(label, name)]
+
+    def _costs(self, store: Store) -> Table:
+        base = self.learners[0]
+        places = [(name, label) for name in self.learners for label in self.systems]
+        p_values = []
+        for name, label in places:
+            mine = [row["cost"] for row in self._rows(label, name, store)]
+            theirs = [row["cost"] for row in self._rows(label, base, store)]
+            tested = name != base and mine and theirs
+            p_values.append(welch(mine, theirs) if tested else float("nan"))
+        adjusted = dict(zip(places, holm(p_values), strict=True))
+        lines = []
+        for name in self.learners:
+            cells = []
+            for label in self.systems:
+                rows = self._rows(label, name, store)
+                if not rows:
+                    cells.append(Cell(absent=self.absent[label, name]))
+                    continue
+                mean = mean_of([row["cost"] for row in rows])
+                p_value = adjusted[name, label]
+                sign = ""
+                if p_value < LEVEL:
+                    level = mean_of([row["cost"] for row in self._rows(label, base, store)]).value
+                    sign = IMPROVED if mean.value < level else WORSE
+                cells.append(
+                    Cell(
+                        mean.value,
+                        mean.half,
+                        mean.count,
+                        gap=_known(mean_of([row["gap"] for row in rows]).value),
+                        sign=sign,
+                        p_value=_known(p_value),
+                        command=self.command,
+                    )
+                )
+            lines.append(Line("", name, tuple(cells)))
+        tests = sum(not math.isnan(p_value) for p_value in p_values)
+        notes = (
+            f"Average cost of what is recommended after {self.horizon:,} steps, "
+            f"{runs(len(self.seeds))}; in brackets how much above the best policy of the class.",
+            f"{IMPROVED} significantly better than {base}, {WORSE} worse: Welch's test at "
+            f"{100 * LEVEL:g} %, with p-values that account for all {tests} tests of this table "
+            "(Holm)."
+            if tests
+            else "Nothing was tested: that takes two learners and two runs of each.",
+            *self._refusals(),
+        )
+        return Table("costs", "Cost of what was learned", tuple(self.systems), tuple(lines), notes)
+
+    def _refusals(self) -> list[str]:
+        return [f"{label}: {sentence}" for (label, _), sentence in self.absent.items()]
+
+    def _regrets(self, store: Store) -> Table:
+        lines = []
+        for name in self.learners:
+            cells = []
+            for label in self.systems:
+                best = {row["seed"]: row for row in self._rows(label, _YARDSTICK, store)}
+                regrets = [
+                    (row["average"] - best[row["seed"]]["average"])
+                    / (abs(best[row["seed"]]["cost"]) or float("nan"))
+                    for row in self._rows(label, name, store)
+                ]
+                if not regrets:
+                    cells.append(Cell(unit="share", absent=self.absent[label, name]))
+                    continue
+                mean = mean_of(regrets)
+                cells.append(
+                    Cell(mean.value, mean.half, mean.count, unit="share", command=self.command)
+                )
+            lines.append(Line("", name, tuple(cells)))
+        notes = (
+            "Cost of the whole run above that of the best policy of the class on the same chance, "
+            "as a share of the latter's long-run cost.",
+        )
+        title = "What learning costs: regret over T g*"
+        return Table("regret", title, tuple(self.systems), tuple(lines), notes)
+
+    def _figure(self, label: str, store: Store) -> Figure:
+        tasks = {name: self.runs(label, name) for name in self.learners}
+        recommended: list[Curve] = curves(tasks, store, "cost")
+        best = best_from(store.rows(self.runs(label, _YARDSTICK)[0].best.key)[0])
+        return costs_over_time(
+            f"costs-{label}",
+            f"Costs over time, {label}",
+            recommended,
+            curves(tasks, store, "average"),
+            best.cost,
+            self.command,
+            f"{label}: {runs(len(self.seeds))}. The dotted line is the best policy of the class.",
+        )
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def labels_of(stems: Sequence[str]) -> list[str]:
+    """Names of files as labels, all different and fit for names of files.
+
+    >>> labels_of(["shop", "my shop", "shop"])
+    ['shop', 'my-shop', 'shop-2']
+    """
+    found: list[str] = []
+    for stem in stems:
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-")[:_LONGEST] or "problem"
+        label, number = plain, 1
+        while label in found:
+            number += 1
+            label = f"{plain}-{number}"
+        found.append(label)
+    return found

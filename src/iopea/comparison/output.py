@@ -1,0 +1,77 @@
+"""Reports as files: tables as CSV, Markdown and LaTeX, figures as PNG and SVG, one page of HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from iopea.comparison.formats import to_csv, to_markdown
+from iopea.comparison.latex import to_latex
+from iopea.comparison.report import to_html
+from iopea.comparison.tables import Figure, Report, Table
+from iopea.errors import InputError
+from iopea.storage import writing
+
+#: The page that holds everything.
+PAGE = "report.html"
+
+
+def check_document(path: Path | None) -> None:
+    """Refuse a document that is no Markdown, before any work is done."""
+    if path is not None and path.suffix != ".md":
+        raise InputError(f"Cannot write a document to {path}: its name must end in .md.")
+
+
+def write_report(report: Report, directory: str | Path, page: str = PAGE) -> Path:
+    """Write all files of a report, and return the page's."""
+    folder = Path(directory)
+    for part in report.parts:
+        if isinstance(part, Table):
+            for suffix, text in (
+                ("csv", to_csv(part)),
+                ("md", to_markdown(part)),
+                ("tex", to_latex(part)),
+            ):
+                write_file(folder / "tables" / f"{part.name}.{suffix}", text.encode())
+        else:
+            write_file(folder / "figures" / f"{part.name}.svg", part.svg.encode())
+            write_file(folder / "figures" / f"{part.name}.png", part.png)
+    write_file(folder / page, to_html(report).encode())
+    return folder / page
+
+
+def write_document(report: Report, path: str | Path) -> None:
+    """Write a report as one Markdown file, its figures in a folder of the same name beside it."""
+    target = Path(path)
+    check_document(target)
+    lines = [f"# {report.title}", "", *(f"{paragraph}\n" for paragraph in report.lead)]
+    for part in report.parts:
+        if isinstance(part, Table):
+            lines.append(to_markdown(part))
+            continue
+        lines += [f"## {part.title}", "", *picture_beside(target, part)]
+    lines += made_how(report.facts)
+    write_file(target, ("\n".join(lines) + "\n").encode())
+
+
+def picture_beside(document: Path, figure: Figure) -> list[str]:
+    """Write a figure to the folder of a Markdown file, and return the lines that show it."""
+    picture = Path(document.stem) / f"{figure.name}.png"
+    write_file(document.parent / picture, figure.png)
+    shown = f"![{figure.title}]({picture.as_posix()})"
+    return [shown, "", figure.caption, "", f"`{figure.command}`", ""]
+
+
+def made_how(facts: Sequence[tuple[str, str]]) -> list[str]:
+    """Versions, seeds and the like, as the last lines of a Markdown file."""
+    return ["## How this was made", "", *(f"- {name}: {value}" for name, value in facts)]
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file whole, and make its folder; a refusal is a sentence."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Cannot make {path.parent}: {error.strerror or error}.") from None
+    with writing(path) as file:
+        file.write(content)

@@ -1,0 +1,198 @@
+"""Results on disk: one Parquet file per finished task, in a folder that says what made it.
+
+A file appears under its name when it is complete, or not at all, so that whatever ends a run, every
+finished task is kept and none is kept in part. All of them read as one table:
+``polars.read_parquet("DIR/tasks/*.parquet")``, or the same in DuckDB.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+import iopea
+from iopea.comparison.tasks import Row
+from iopea.errors import InputError
+from iopea.storage import DRAFT, writing
+
+#: Columns of what is stored.
+COLUMNS: dict[str, Any] = {
+    "task": pl.String,
+    "label": pl.String,
+    "system": pl.String,
+    "learner": pl.String,
+    "settings": pl.String,
+    "seed": pl.Int64,
+    "horizon": pl.Int64,
+    "evaluation": pl.Int64,
+    "version": pl.String,
+    "steps": pl.Int64,
+    "cost": pl.Float64,
+    "gap": pl.Float64,
+    "average": pl.Float64,
+    "recommendation": pl.String,
+    "survivors": pl.Float64,
+    "standard_error": pl.Float64,
+    "seconds": pl.Float64,
+}
+#: Columns that may differ between two runs of the same task.
+MEASURED = ("seconds",)
+_MANIFEST = "manifest.json"
+_TASKS = "tasks"
+_SUFFIX = ".parquet"
+#: Seconds after which a file that is not complete is nobody's: writing takes a moment.
+_ABANDONED = 60.0
+
+
+class Store:
+    """The finished tasks of a folder.
+
+    Parameters
+    ----------
+    directory : path. Made if it is not there.
+    about : dict. What results of one folder have in common, beside the version.
+    warn : callable, optional. Is told of files that are damaged: their tasks are done again.
+    part : bool. Whether a folder will do of which some list in ``about`` names a part.
+    columns : dict, optional. Columns of the rows, with their types; ``task`` and ``version`` are
+        among them.
+    """
+
+    def __init__(
+        self,
+        directory: str | Path,
+        about: dict[str, Any],
+        warn: Callable[[str], None] = lambda sentence: None,
+        part: bool = False,
+        columns: dict[str, Any] | None = None,
+    ) -> None:
+        self.directory = Path(directory)
+        self._columns = COLUMNS if columns is None else columns
+        self._part = part
+        self.about: dict[str, Any] = {}
+        self._tasks = self.directory / _TASKS
+        self._claim({"version": iopea.__version__, **about})
+        self._rows: dict[str, list[Row]] = {}
+        for path in sorted(self._tasks.glob(f"*{_SUFFIX}")):
+            try:
+                frame = pl.read_parquet(path, schema=self._columns)
+                found = set(frame["task"])
+                if found != {path.name.removesuffix(_SUFFIX)}:
+                    raise ValueError("it holds another task")
+            except Exception as error:  # whatever a damaged file makes the reader raise
+                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+                warn(f"{path} is damaged ({reason}): its task is done again, all others are kept.")
+            else:
+                self._rows[path.name.removesuffix(_SUFFIX)] = frame.rows(named=True)
+
+    def _claim(self, about: dict[str, Any]) -> None:
+        """Take a new folder, or go on in one of the same kind."""
+        manifest = self.directory / _MANIFEST
+        try:
+            if manifest.exists():
+                self.about = json.loads(manifest.read_text("utf-8"))
+                self._compare(self.about, about)
+            elif self.directory.is_dir() and self._foreign():
+                raise InputError(
+                    f"{self.directory} is not empty and holds no results of iopea: "
+                    "give another folder with --out."
+                )
+            self._tasks.mkdir(parents=True, exist_ok=True)
+            for draft in self._tasks.glob(f".*{DRAFT}"):
+                with contextlib.suppress(FileNotFoundError):  # another run has finished it
+                    if time.time() - draft.stat().st_mtime > _ABANDONED:
+                        draft.unlink()  # of a run that was killed
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(
+                f"{manifest} is damaged: delete it if the results are of version "
+                f"{iopea.__version__}, or give another folder with --out."
+            ) from None
+        except OSError as error:
+            raise InputError(
+                f"Cannot use {self.directory} as a folder: {error.strerror or error}."
+            ) from None
+        if not manifest.exists():
+            with writing(manifest) as file:
+                file.write(json.dumps(about, indent=2).encode())
+            self.about = about
+
+    def _foreign(self) -> bool:
+        """Whether a folder without a manifest holds more than a run that was killed early."""
+        found = [path for path in self.directory.iterdir() if not path.name.endswith(DRAFT)]
+        return any(path != self._tasks for path in found) or (
+            self._tasks.is_dir() and any(self._tasks.glob(f"*{_SUFFIX}"))
+        )
+
+    def _compare(self, there: Any, here: dict[str, Any]) -> None:
+        if not isinstance(there, dict):
+            raise ValueError("not an object")
+        for name, value in here.items():
+            found = there.get(name)
+            within = isinstance(value, list) and isinstance(found, list) and set(value) <= {*found}
+            if found != value and not (self._part and within):
+                raise InputError(
+                    f"The results in {self.directory} have {name} {_shown(found)}, not "
+                    f"{_shown(value)}: give another folder with --out, or delete that one."
+                )
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def rows(self, key: str) -> list[Row]:
+        """What a finished task left."""
+        return self._rows[key]
+
+    def add(self, key: str, rows: list[Row]) -> None:
+        """Keep what a task left, on disk before this returns."""
+        path = self._tasks / f"{key}{_SUFFIX}"
+        versions = {row["version"] for row in rows} - {iopea.__version__}
+        if versions:
+            raise InputError(
+                f"Task {key} was done by iopea {versions.pop()}, and this is {iopea.__version__}: "
+                "install the same version for all workers."
+            )
+        try:
+            frame = pl.DataFrame(rows, schema=self._columns)
+            with writing(path) as file:
+                frame.write_parquet(file)
+            _settle(self._tasks)
+        except (InputError, OSError, pl.exceptions.PolarsError) as error:
+            raise InputError(
+                f"Cannot keep the result of task {key}: {str(error).removesuffix('.')}. The "
+                f"{len(self)} tasks that were finished before are kept: when there is room, give "
+                "the same command again."
+            ) from None
+        self._rows[key] = frame.rows(named=True)
+
+    def frame(self, keys: Iterable[str]) -> pl.DataFrame:
+        """The rows of these tasks, as one table."""
+        return pl.DataFrame(
+            [row for key in keys if key in self._rows for row in self._rows[key]],
+            schema=self._columns,
+        )
+
+
+def _settle(directory: Path) -> None:
+    """Make sure that the names in a folder are on disk, where the system can."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
+    handle = os.open(directory, os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else " and ".join(value) if isinstance(value, list) else value

@@ -1,0 +1,200 @@
+"""One task of an experiment: a learner on a system with a seed, and the rows that it leaves.
+
+A task holds everything that its result depends on, as text and numbers, and its key is made from
+that. So the same task asked for by two tables is done once, on any machine, and the result does not
+depend on where or when.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import iopea
+from iopea.errors import InputError
+from iopea.learners import learner_named
+from iopea.problem_files import problem_from, tables_of
+from iopea.problems.base import Problem, Simulator
+from iopea.simulate import BestInClass, best_in_class, evaluate, run
+from iopea.types import Array, Recommendation, Truth
+
+#: What a task leaves: one row for each of its horizons.
+Row = dict[str, Any]
+
+#: Characters of a digest in a key: enough that no two tasks ever share it.
+_DIGEST = 16
+#: Rough seconds per million steps, by learner, and by learner and kind of problem.
+_SECONDS = {
+    "basa": 8.0,
+    "erm": 1.0,
+    "erm dual-sourcing": 4.0,
+    "erm queue": 6.0,
+    "feedback-graph": 8.0,
+    "iopea": 2.0,
+    "iopea dual-sourcing": 8.0,
+    "iopea lost-sales": 4.0,
+    "order-up-to": 4.0,
+    "ppo": 130.0,
+    "random": 50.0,
+    "sgd-base-stock": 12.0,
+    "ucrl2": 3.0,
+}
+_OTHERS = 0.5
+
+
+def as_text(value: Any) -> str:
+    """JSON values as text, always the same for the same value."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def system_text(problem: Problem, truth: Truth) -> str:
+    """A problem and its truth as text that any machine can read back."""
+    return as_text(tables_of(problem, truth.table()))
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be run.
+
+    Attributes
+    ----------
+    label : str. What the system is called, for people.
+    system : str. Problem and truth, as :func:`system_text` has them.
+    learner : str, optional. By name; without one, the best policy of the class is searched for.
+    settings : str. The learner's settings as text.
+    seed : int. Of chance and learner.
+    horizons : tuple of int. Steps after which to look; the last of them ends the run [T].
+    evaluation : int. Steps of the path on which policies are compared.
+    reference : str, optional. The system whose best policy costs are compared with, if another.
+    """
+
+    label: str
+    system: str
+    learner: str | None
+    settings: str = "{}"
+    seed: int = 0
+    horizons: tuple[int, ...] = ()
+    evaluation: int = 8_000_000
+    reference: str | None = None
+
+    @property
+    def key(self) -> str:
+        """A name that no other task has, fit for a file."""
+        digest = hashlib.sha256(as_text(asdict(self)).encode()).hexdigest()[:_DIGEST]
+        return f"{self.label}.{self.learner or 'best'}.{self.seed}.{digest}"
+
+    @property
+    def best(self) -> Task:
+        """The task of finding the best policy, which comes before this one."""
+        system = self.reference or self.system
+        return Task(self.label, system, None, evaluation=self.evaluation)
+
+    @property
+    def before(self) -> tuple[Task, ...]:
+        """The search for the best policy, unless this is it."""
+        return () if self.learner is None else (self.best,)
+
+    def perform(self, found: Sequence[list[Row]]) -> list[Row]:
+        """Do it, told what the search for the best policy has left."""
+        return perform(self, best_from(found[0][0]) if found else None)
+
+    @property
+    def effort(self) -> float:
+        """Roughly the seconds that it takes, to do long tasks first and to say how much is left."""
+        if self.learner is None:
+            return 3.0
+        kind = json.loads(self.system)["problem"]["kind"]
+        rate = _SECONDS.get(f"{self.learner} {kind}", _SECONDS.get(self.learner, _OTHERS))
+        return 0.3 + rate * self.horizons[-1] / 1e6
+
+    def at(self, seed: int) -> Task:
+        """The same with another seed."""
+        return replace(self, seed=seed)
+
+
+def perform(task: Task, best: BestInClass | None = None) -> list[Row]:
+    """Do a task; all but the search for the best policy are told what that found."""
+    problem, truth = problem_from(json.loads(task.system))
+    start = time.perf_counter()
+    if task.learner is None:
+        found = best_in_class(problem.simulator(truth), task.evaluation)
+        choice = {"recommendation": as_text(found.policy), "survivors": None}
+        costs = {"cost": found.cost, "gap": 0.0, "average": found.cost}
+        error = found.standard_error
+        seconds = time.perf_counter() - start
+        return [_row(task, steps=0, standard_error=error, seconds=seconds, **choice, **costs)]
+    if best is None:
+        raise InputError(f"Task {task.key} must be told the best policy.")
+    kind: Any = learner_named(task.learner)
+    learner = kind(problem, horizon=task.horizons[-1], seed=task.seed, **json.loads(task.settings))
+    system = problem.simulator(truth, task.seed)
+    looks: list[dict[str, Any]] = []
+    choices: list[Recommendation] = []
+    total = elapsed = 0.0
+    done = 0
+    for horizon in task.horizons:
+        result = run(learner, system, horizon - done, best=best.policy)
+        total, elapsed, done = total + float(result.costs.sum()), elapsed + result.elapsed, horizon
+        choices.append(result.recommendation)
+        looks.append(
+            {
+                "steps": horizon,
+                "average": total / elapsed,
+                "recommendation": _written(result.recommendation),
+                "survivors": None if result.survivors is None else float(result.survivors),
+                "seconds": time.perf_counter() - start,
+            }
+        )
+    costs_of_choices = _costs(task, problem.simulator(truth), best, choices)
+    return [
+        _row(task, cost=cost, gap=best.share(cost - best.cost), standard_error=None, **look)
+        for cost, look in zip(costs_of_choices.tolist(), looks, strict=True)
+    ]
+
+
+def _costs(
+    task: Task, system: Simulator, best: BestInClass, choices: list[Recommendation]
+) -> Array:
+    """Long-run average costs of recommendations."""
+    level = best
+    if task.reference not in (None, task.system):
+        # The best policy of the other system is a yardstick in this one, too.
+        here = evaluate(system, np.array([best.policy]), best.steps, best.seed)
+        level = replace(best, cost=float(here.cost[0]))
+    return np.asarray(level.cost + level.gaps(system, choices))
+
+
+def _written(choice: Recommendation) -> str:
+    return as_text(choice) if isinstance(choice, tuple) else str(choice)
+
+
+def _row(task: Task, **values: Any) -> Row:
+    about = {
+        "task": task.key,
+        "label": task.label,
+        "system": task.system,
+        "learner": task.learner or "best",
+        "settings": task.settings,
+        "seed": task.seed,
+        "horizon": task.horizons[-1] if task.horizons else 0,
+        "evaluation": task.evaluation,
+        "version": iopea.__version__,
+    }
+    return about | values
+
+
+def best_from(row: Row) -> BestInClass:
+    """What the search for the best policy found, from the row that it left."""
+    return BestInClass(
+        policy=tuple(map(float, json.loads(row["recommendation"]))),
+        cost=row["cost"],
+        standard_error=row["standard_error"],
+        steps=row["evaluation"],
+        seed=0,
+    )

@@ -1,0 +1,1 @@
+"""When an epoch ends, and which policies survive it."""

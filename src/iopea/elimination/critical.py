@@ -1,0 +1,334 @@
+"""Critical values for the differences of many policies to one, all at once.
+
+Differences are studentised by batch means. Neighbouring policies are almost the same, so their
+differences point almost the same way: the angles between them bound how often the largest exceeds
+a value, along a net of one parameter (Hunter and Worsley, Naiman) or on a surface of two
+(:mod:`iopea.elimination.geometry`).
+
+A test that is repeated when a quarter more data has come mostly exceeds where it has exceeded
+before. What was spent on the earlier look is not spent again (:func:`fresh_share`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from scipy.optimize import brentq
+from scipy.special import fdtri, ndtri, stdtr, stdtrit
+
+from iopea.elimination.differences import Differences
+from iopea.elimination.geometry import curvatures, exceedance, mesh
+from iopea.types import Array, Estimates, Indices, Mask
+
+#: Critical values above this are infinite for every purpose.
+_LARGEST = 1e100
+_LEAST = 1e-300
+
+#: A share of the magnitude of a sum below which a difference counts as rounding.
+_ROUNDING = 1e-12
+
+#: Degrees of freedom for which a quantile is computed, others lying between.
+_QUANTILES = 64
+
+#: Chances above this are not looked at more closely.
+_COMMON = 0.3
+
+#: Batches are joined as long as so many are left.
+FEWEST_JOINED = 8
+#: Standard errors by which a variance must rise for batches to count as dependent.
+NOTICED = 2.5
+
+#: Points and weights of an integral over what a normal variable exceeds a value by.
+_BEYOND, _WEIGHTS = np.polynomial.laguerre.laggauss(16)
+
+
+@dataclass(frozen=True)
+class Look:
+    """An earlier test of the policies that are left.
+
+    Attributes
+    ----------
+    steps : array (n,). Steps that told of each policy.
+    chances : tuple of float. The chance that a single difference exceeded the critical value:
+        of policies that the best one is not strictly above, and of all others.
+    """
+
+    steps: Array
+    chances: tuple[float, float]
+
+    def kept(self, mask: Mask) -> Look:
+        """Of these policies alone."""
+        return Look(self.steps[mask], self.chances)
+
+
+def fresh_share(chance: float, before: float, shared: float) -> float:
+    """Of the chance that a difference exceeds its critical value, the share that is new.
+
+    Parameters
+    ----------
+    chance : float. That it exceeds now.
+    before : float. That it exceeded at the earlier look.
+    shared : float. The share of the data that was there at the earlier look.
+
+    Examples
+    --------
+    >>> round(fresh_share(0.001, 0.001, 0.8), 2), fresh_share(0.001, 0.0, 0.8)
+    (0.57, 1.0)
+    """
+    if not (0 < chance < _COMMON and 0 < before < _COMMON and shared > 0):
+        return 1.0
+    shared = min(shared, 1 - _ROUNDING)
+    return float(_fresh(-ndtri(chance), -ndtri(before), math.sqrt(shared), math.sqrt(1 - shared)))
+
+
+@njit(cache=True)
+def _fresh(now, earlier, slope, spread):  # type: ignore[no-untyped-def]
+    total = weights = 0.0
+    for i in range(_BEYOND.size):
+        beyond = _BEYOND[i] / now
+        weight = _WEIGHTS[i] * math.exp(-(beyond**2) / 2)
+        below = (earlier - slope * (now + beyond)) / spread
+        weights += weight
+        total += weight * 0.5 * math.erfc(-below / math.sqrt(2.0))
+    return total / weights
+
+
+def largest_share(estimates: Estimates) -> float:
+    """Σ(n_b/N)² of the policy for which it is largest: 1 over the number of equal batches.
+
+    The squared deviations of batches that share a mean are too small by 1 minus this.
+    """
+    return float(batch_shares(estimates).max(initial=0.0))
+
+
+def batch_shares(estimates: Estimates) -> Array:
+    """Σ(n_b/N)² of each policy; one number where all have the same batches, 0 without data."""
+    return _shares(estimates.sizes_by_policy)
+
+
+def _shares(sizes: Array) -> Array:
+    steps = sizes.sum(axis=0)
+    shares = np.zeros(steps.size)
+    np.divide((sizes**2).sum(axis=0), steps**2, out=shares, where=steps > 0)
+    return shares
+
+
+def joined_shares(estimates: Estimates, reference: int) -> Array:
+    """Shares when 1, 2, 4, ... neighbouring batches are joined, (levels, n) or (levels, 1).
+
+    Of a policy and the reference, the larger one.
+    """
+    sizes = estimates.sizes_by_policy
+    shares = [_shares(sizes)]
+    while len(sizes) >= 2 * FEWEST_JOINED:
+        sizes = np.add.reduceat(sizes, np.arange(0, len(sizes), 2))
+        shares.append(_shares(sizes))
+    all_shares = np.array(shares)
+    own = all_shares[:, [reference if all_shares.shape[1] > 1 else 0]]
+    return np.asarray(np.maximum(all_shares, own))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far chance alone moves the differences of all policies to one.
+
+    Attributes
+    ----------
+    error : array (n,). Standard errors, by batches so long that joining them further does not
+        raise their variance by more than noise would.
+    lean : array (n,). Minus the third moment of what these batches contribute over the cube of
+        the standard error, as far as it is above what chance alone gives it: its own standard
+        error.
+    freedom : array (n,). Degrees of freedom of the standard error (Satterthwaite): those of all
+        batches, fewer where a few of them contribute nearly all.
+    memory : array (n,). Batches over which what happened in one is remembered, by estimate; 0
+        where batches seem independent.
+    """
+
+    error: Array
+    lean: Array
+    freedom: Array
+    memory: Array
+
+
+def studentise(estimates: Estimates, reference: int) -> Spread:
+    """The spread of the differences to a policy, by batches."""
+    differences = Differences(estimates, reference)
+    shares = joined_shares(estimates, reference)
+    moments = differences.moments(len(shares))
+    moved = _moved(np.sqrt(moments[0][0]), differences.largest)
+    variances = moments[0] / np.maximum(1 - shares, _ROUNDING)
+    shares = np.broadcast_to(shares, variances.shape)
+    level = _independent(variances, shares)
+    chosen = np.arange(level.size)
+    variance = variances[level, chosen]
+    second, third, fourth = (moment[level, chosen] for moment in moments)
+    lean, freedom, memory = np.zeros((3, level.size))
+    np.divide(-third, second**1.5, out=lean, where=moved)
+    np.divide(3 * second**2, fourth, out=freedom, where=moved)
+    np.divide(variance - variances[0], variances[0], out=memory, where=moved)
+    share = shares[level, chosen]
+    lean -= math.sqrt(6) * share  # the standard error of a skewness, sqrt(6/n), over sqrt(n)
+    most = 1 / np.maximum(share, _ROUNDING) - 1
+    return Spread(
+        np.sqrt(variance),
+        np.maximum(lean, 0.0),
+        np.clip(freedom - 1, np.minimum(2.0, most), most),
+        memory,
+    )
+
+
+def _independent(variances: Array, shares: Array) -> Indices:
+    """The least level of joining beyond which variances rise by no more than noise, an array (n,).
+
+    Where batches are independent, a variance by n of them has a relative error of sqrt(2/n), and
+    it is nearly that by half as many, but for what the latter adds to the error. Levels at which
+    fewer than :data:`FEWEST_JOINED` batches are left say nothing.
+    """
+    few = shares > 1 / (FEWEST_JOINED - 1)
+    level = np.zeros(variances.shape[1], dtype=np.intp)
+    for k in range(len(shares)):
+        level[~few[k]] = k  # the last that says anything
+    for k in reversed(range(len(shares) - 1)):
+        noise = NOTICED * np.sqrt(2 * np.maximum(shares[k + 1 :] - shares[k], 0.0))
+        fits = (few[k + 1 :] | (variances[k + 1 :] <= variances[k] * (1 + noise))).all(axis=0)
+        level[fits] = k
+    return level
+
+
+def with_freedom(critical: float, most: float, freedom: Array) -> Array:
+    """A critical value for each of these degrees of freedom, as rarely exceeded as with ``most``.
+
+    >>> with_freedom(3.0, 100.0, np.array([100.0, 8.0])).round(2)
+    array([3.  , 4.11])
+    """
+    chance = single_chance(most, critical)
+    if not (math.isfinite(critical) and chance > _LEAST):
+        return np.full(freedom.size, critical)
+    # As a function of 1/ν, quantiles are smooth; fewer than 2 degrees are not looked at.
+    inverse = np.linspace(1 / most, max(0.5, 1 / most), _QUANTILES)
+    own = 1 / np.maximum(freedom, _ROUNDING)
+    return np.asarray(np.interp(own, inverse, -stdtrit(1 / inverse, chance)))
+
+
+def _moved(norm: Array, largest: float) -> Mask:
+    """Policies that ever differed from the reference; others add nothing to the curve."""
+    moved: Mask = np.isfinite(norm) & (norm > _ROUNDING * largest) & (norm > 0)
+    return moved
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How differently policies do from a reference: what bounds the largest difference by chance.
+
+    Attributes
+    ----------
+    angles : array. Between the differences of each policy and the next.
+    sizes : tuple of float, optional. Curvatures of the surface that a net of two parameters makes.
+    """
+
+    angles: Array
+    sizes: tuple[float, float, float] | None = None
+
+    def chance(self, critical: float, single: float, freedom: float) -> float:
+        """That the largest of all studentised differences exceeds a value, a single one having
+        the given chance.
+        """
+        overlap = (1 + critical**2 / freedom) ** ((1 - freedom) / 2) / (2 * math.pi)
+        along = float(_along(self.angles, single, overlap))
+        if self.sizes is None:
+            return along
+        return min(along, exceedance(critical, freedom, self.sizes))
+
+
+@njit(cache=True)
+def _along(angles, single, overlap):  # type: ignore[no-untyped-def]
+    total = single
+    for angle in angles:
+        total += min(single, angle * overlap)
+    return total
+
+
+def shapes(
+    estimates: Estimates, reference: int, families: Sequence[Mask], policies: Array
+) -> list[Shape | None]:
+    """The shape of each family of differences to a reference; None where there is none."""
+    differences = Differences(estimates, reference)
+    norm = np.sqrt(differences.moments()[0][0])
+    moved = _moved(norm, differences.largest)
+    return [
+        _shape(differences, norm, moved & family, policies) if family.any() else None
+        for family in families
+    ]
+
+
+def _shape(differences: Differences, norm: Array, among: Mask, policies: Array) -> Shape:
+    columns = np.flatnonzero(among)
+    if policies.shape[1] != 2 or columns.size < 2:
+        return Shape(differences.angles(norm, np.column_stack([columns[:-1], columns[1:]])))
+    edges, triangles = mesh(policies[columns])
+    pairs, number = _with_neighbours(edges, columns.size)
+    lengths = differences.angles(norm, columns[pairs])
+    sizes = curvatures(columns.size, lengths[: len(edges)], triangles)
+    return Shape(lengths[number], sizes)
+
+
+def _with_neighbours(edges: Indices, points: int) -> tuple[Indices, Indices]:
+    """Edges, then all pairs of a point and the next that are none; and where each pair is.
+
+    >>> pairs, number = _with_neighbours(np.array([[0, 1], [0, 2]]), 4)
+    >>> pairs.tolist(), number.tolist()
+    ([[0, 1], [0, 2], [1, 2], [2, 3]], [0, 2, 3])
+    """
+    number = np.full(max(points - 1, 0), -1, dtype=np.intp)
+    joined = np.flatnonzero(edges[:, 1] - edges[:, 0] == 1)
+    number[edges[joined, 0]] = joined
+    others = np.flatnonzero(number < 0)
+    number[others] = len(edges) + np.arange(others.size)
+    return np.vstack([edges, np.column_stack([others, others + 1])]), number
+
+
+def critical_value(
+    shapes: Sequence[Shape],
+    freedom: float,
+    level: float,
+    fresh: Callable[[float], float] = lambda chance: 1.0,
+) -> float:
+    """Solve the inequality of rule ``paired`` for c, for the worst of several shapes.
+
+    Infinite where no c will do. ``fresh`` is the share of the chance of a single difference that
+    is new.
+    """
+    if freedom < 1:
+        return math.inf
+
+    def excess(critical: float) -> float:
+        single = float(stdtr(freedom, -critical))
+        chance = max(shape.chance(critical, single, freedom) for shape in shapes) * fresh(single)
+        return math.log(max(chance, _LEAST) / level)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    high = 4.0
+    while excess(high) > 0:
+        high *= 16
+        if high > _LARGEST:
+            return math.inf
+    return float(brentq(excess, 0.0, high))
+
+
+def single_chance(freedom: float, critical: float) -> float:
+    """The chance that a single studentised difference exceeds a critical value."""
+    return float(stdtr(freedom, -critical)) if freedom > 0 else 0.0
+
+
+def scheffe(rank: int, freedom: float, level: float) -> float:
+    """The critical value for all combinations of ``rank`` means at once (Hotelling's T²)."""
+    rest = freedom + 1 - rank
+    if rest <= 0:
+        return math.inf
+    return math.sqrt(rank * freedom / rest * float(fdtri(rank, rest, 1 - level)))

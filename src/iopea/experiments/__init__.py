@@ -1,1 +1,0 @@
-"""Experiments: scenarios as data, a resumable runner, tables, figures and reports."""

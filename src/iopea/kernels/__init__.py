@@ -1,1 +1,0 @@
-"""Compiled kernels: arrays in, arrays out; nothing here knows a class."""

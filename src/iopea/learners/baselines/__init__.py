@@ -1,0 +1,1 @@
+"""The learners that IOPEA is compared with, one file per algorithm."""

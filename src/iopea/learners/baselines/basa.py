@@ -1,0 +1,392 @@
+"""BASA: tailored base-surge policies, learned from censored sales (Chen, Wang and Chen 2024).
+
+A policy (Q, S) orders Q from the regular source in every period, and up to S from the expedited
+one. The learner searches Q as Agrawal and Jia (2019) do, and for each Q that it tries it improves
+S by projected stochastic gradients. It relies on two things: the average cost C(Q, S) is convex in
+S, and min_S C(Q, S) is convex in Q.
+
+**Range of Q.** Regular orders arrive whatever the stock, so Q above the mean demand is unstable.
+The mean is not known. So the learner first orders nothing regularly and keeps a stock of twice the
+largest sale so far, which hardly ever sells out. Sales over periods not sold out estimate the mean
+demand m (as of an exponential law under censoring). Two standard errors above m, or the largest Q
+of the problem if that is less, is the right end of the first interval.
+
+**Search over Q.** An epoch has a working interval [l, r] and probes at its quarters. In round i
+each probe is sampled for b 4^i periods, and its mean is taken to be known to ± w_i / 2, with
+w_i = c s γ_i and γ_i = 2^-i. Here s is the standard deviation of the mean of b periods, as sampled,
+so that s γ_i is the standard error of a probe; c (``confidence``) is tuned. If
+
+    max(LB(left), LB(right)) > min(UB(left), UB(right), UB(centre)) + w_i,
+
+the outer quarter on the worse side is dropped and a new epoch begins, else γ is halved. As the
+cost is convex, what is dropped does not hold the best Q, and each epoch leaves 3/4 of the interval.
+A new epoch begins with the round of the last one, not with the first: on a smaller interval costs
+differ less, so that earlier rounds could hardly do more than err.
+
+**Search over S.** Each probe has an S of its own, since the best S falls with Q; new probes take
+theirs by interpolation. On each visit the probe is first played until its orders have filled the
+pipeline. Then S is held for b periods (``batch``) at a time and moved against their average
+gradient by a step of a m / (h + p) / sqrt(number of the step), where a (``step``) is tuned. At last
+the cost is sampled with S fixed at the average of its values so far, the later ones weighted more.
+The gradient is h if stock is left over and -(p - c_e) otherwise: what is sold more is ordered
+again from the expedited source, since Q is fixed. So c_r has no part in it. With L_e = 0 this is
+exact: a higher S raises the stock of every period by as much. With L_e > 0 part of a higher S may
+have been sold while it was under way, and the gradient is multiplied by the part that is in the
+stock, which follows from the records (see :func:`iopea.systems.dual_sourcing.surge_kernel.slope`).
+
+**What it sees.** Stock, sales and its own orders, never demand that was lost. Costs are known up to
+p D_t, which is the same for all policies but makes them noisy. With L_e = 0 the stock is never
+below S, so min(D_t, d) is seen in full for any d up to the lowest S of the three probes, and
+p min(D_t, d) is added to the cost of each: means differ as before, and vary much less.
+
+The middle of the interval and the average S of that probe are recommended. Nothing is left to
+chance, and the horizon is not used.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from iopea.errors import InputError
+from iopea.learners.base import Learner
+from iopea.learners.baselines.hyperparameters import chosen
+from iopea.model import check_count, check_positive
+from iopea.problems.base import Problem
+from iopea.problems.control import Control
+from iopea.systems.dual_sourcing.base_surge import BaseSurge, SurgeSetting
+from iopea.systems.dual_sourcing.surge_kernel import slope, tally
+from iopea.types import Array, Play, State, Trajectory
+
+#: Looking at demand; then, of each probe: filling the pipeline, improving S, sampling the cost.
+Phase = Literal["look", "fill", "improve", "sample"]
+
+#: The place of the middle probe.
+_CENTRE = 1
+#: Periods, at least, in which the mean demand is estimated.
+LOOK = 128
+#: Standard errors above the estimated mean demand at which the range of Q ends.
+_MARGIN = 2.0
+#: Largest sales, of L_e + 1 periods, that are kept in stock meanwhile.
+_AMPLE = 2.0
+#: Mean demands of L_e + 1 periods at which S starts: it rises faster than it falls.
+_FIRST_LEVEL = 2.0
+#: Share of the lowest S of a round that is in stock in every period of its samples.
+_SURE = 0.9
+#: The larger, the less the early values count in the average S (Shamir and Zhang 2013).
+_RECENT = 3.0
+
+
+class Search(NamedTuple):
+    """The working interval of a convex search by three probes [l, r], and the round [i].
+
+    Examples
+    --------
+    >>> search = Search(0.0, 8.0)
+    >>> search.probes
+    (2.0, 4.0, 6.0)
+    >>> search.after((1.0, 1.0, 2.1), scale=1.0)
+    Search(low=0.0, high=6.0, round=1)
+    >>> search.after((1.0, 1.0, 1.9), scale=1.0)
+    Search(low=0.0, high=8.0, round=2)
+    """
+
+    low: float
+    high: float
+    round: int = 1
+
+    @property
+    def probes(self) -> tuple[float, float, float]:
+        """Left, centre and right."""
+        quarter = (self.high - self.low) / 4
+        return self.low + quarter, self.low + 2 * quarter, self.low + 3 * quarter
+
+    def after(self, means: tuple[float, float, float], scale: float) -> Search:
+        """What follows on means of the probes, each known to half of w_i = ``scale`` γ_i."""
+        width = math.ldexp(scale, -self.round)
+        left, _, right = means
+        if max(left, right) - width / 2 <= min(means) + width / 2 + width:
+            return Search(self.low, self.high, self.round + 1)
+        if left >= right:
+            return Search(self.probes[0], self.high, self.round)
+        return Search(self.low, self.probes[2], self.round)
+
+
+class _Looked(NamedTuple):
+    """What was seen while the stock was ample."""
+
+    periods: int = 0
+    unsold: int = 0
+    sales: float = 0.0
+    squares: float = 0.0
+    largest: float = 0.0
+
+    def after(self, stock: Array, sales: Array) -> _Looked:
+        """The same with further periods."""
+        return _Looked(
+            periods=self.periods + sales.size,
+            unsold=self.unsold + int((sales < stock).sum()),
+            sales=_added(self.sales, sales),
+            squares=_added(self.squares, sales**2),
+            largest=max(self.largest, float(sales.max())),
+        )
+
+    @property
+    def enough(self) -> bool:
+        """Whether the mean demand can be estimated."""
+        return self.periods >= LOOK and self.unsold > 0 and self.sales > 0
+
+    @property
+    def mean_demand(self) -> float:
+        """Sales over periods not sold out [m]."""
+        return self.sales / self.unsold
+
+    @property
+    def most_demand(self) -> float:
+        """Two standard errors above the mean."""
+        mean = self.sales / self.periods
+        variance = max(self.squares / self.periods - mean**2, 0.0)
+        return self.mean_demand + _MARGIN * math.sqrt(variance / self.periods)
+
+
+class BASA(Learner):
+    """Learn a tailored base-surge policy.
+
+    Parameters
+    ----------
+    problem : Problem. What is known; never the demand law.
+    horizon : int, optional. Not used.
+    seed : int. Not used: nothing is left to chance.
+    confidence : float, optional. Standard errors of a probe in the width of its mean [c].
+    step : float, optional. Of the gradient steps of S [a].
+    batch : int, optional. Periods for which S is held between two steps, and a quarter of
+        those for which a probe is sampled in the first round [b].
+
+    Hyperparameters not given are those of ``tuning/basa.toml``.
+
+    Examples
+    --------
+    >>> from iopea.systems.dual_sourcing.system import DualSourcing
+    >>> learner = BASA(DualSourcing.example()[0])
+    >>> print(learner.ask().policy)
+    base-surge policy 0, 6
+    """
+
+    name = "basa"
+    needs = "two sources of supply"
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        horizon: int | None = None,
+        seed: int = 0,
+        confidence: float | None = None,
+        step: float | None = None,
+        batch: int | None = None,
+    ) -> None:
+        super().__init__(problem, horizon, seed)
+        given = {"confidence": confidence, "step": step, "batch": batch}
+        values = chosen(self.name, problem.kind)
+        values |= {name: value for name, value in given.items() if value is not None}
+        self.confidence = check_positive("confidence", values["confidence"])
+        self.step = check_positive("step", values["step"])
+        self.batch = check_count("batch", values["batch"])
+        self._setting, self._control = _known(problem)
+        self._search = Search(*self._setting.orders)
+        self._looked = _Looked()
+        self._epoch = 1
+        self._probe = _CENTRE
+        self._phase: Phase = "look"
+        self._remaining = self.batch
+        self._batches = 0
+        self._sure = 0.0
+        self._slope = 0.0
+        self._sums = np.zeros(4)
+        self._held = np.zeros(1 + self._setting.lead_times[1])
+        # Of each probe: S and its average, steps of S, mean cost and variance of a batch's mean.
+        self._levels = np.full(3, self._setting.levels[1])
+        self._averages = self._levels.copy()
+        self._moves, self._means, self._variances = np.zeros(3), np.zeros(3), np.zeros(3)
+
+    @classmethod
+    def fits(cls, problem: Problem) -> bool:
+        """Problems with a regular and an expedited source."""
+        return problem.base_surge is not None and problem.control is not None
+
+    def settings(self) -> dict[str, object]:
+        """The learner's settings as JSON values."""
+        own = {"confidence": self.confidence, "step": self.step, "batch": self.batch}
+        return {**super().settings(), **own}
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Where the best Q is taken to be [l, r]."""
+        return self._search.low, self._search.high
+
+    @property
+    def outlook(self) -> str:
+        """In words: what is known of Q."""
+        low, high = self.interval
+        return (
+            f"The best constant order is taken to lie between {low:.4g} and {high:.4g}: "
+            "more steps would narrow the range."
+        )
+
+    def recommend(self) -> BaseSurge:
+        """The middle of the interval, and the average S of that probe."""
+        return self._setting.policy(self._search.probes[_CENTRE], float(self._averages[_CENTRE]))
+
+    def _ask(self) -> Play:
+        order, level = self._search.probes[self._probe], float(self._levels[self._probe])
+        if self._phase == "look":
+            order = 0.0
+        elif self._phase != "improve":
+            level = max(float(self._averages[self._probe]), self._sure)
+        return Play(self._setting.policy(order, level), self._remaining, self._epoch)
+
+    def _tell(self, trajectory: Trajectory) -> None:
+        setting = self._setting
+        stock, sales = trajectory["stock"], trajectory["sales"]
+        self._slope = slope(
+            stock, sales, trajectory["expedited_order"], self._held, setting.holding_cost,
+            setting.lost_sales_cost - setting.expedited_cost, self._slope,
+        )  # fmt: skip
+        if self._phase == "look":
+            self._looked = self._looked.after(stock, sales)
+        elif self._phase == "sample":
+            seen = setting.lost_sales_cost * np.minimum(sales, self._sure)
+            tally(self._control.costs(trajectory.columns) + seen, self.batch, self._sums)
+        self._remaining -= len(trajectory)
+        if self._remaining == 0:
+            self._finish_play()
+
+    def _finish_play(self) -> None:
+        """Draw the conclusions of a play and open the next one."""
+        match self._phase:
+            case "look":
+                if self._looked.enough:
+                    self._begin()
+                else:
+                    self._look_on()
+            case "fill":
+                self._batches = 4**self._search.round // 2
+                self._open("improve", self.batch)
+            case "improve":
+                self._move()
+                self._batches -= 1
+                if self._batches:
+                    self._open("improve", self.batch)
+                else:
+                    self._open("sample", self.batch * 4**self._search.round)
+            case "sample":
+                self._judge()
+                if self._probe == len(self._means) - 1:
+                    self._close_round()
+                else:
+                    self._visit(self._probe + 1)
+
+    def _open(self, phase: Phase, steps: int) -> None:
+        self._phase, self._remaining, self._slope = phase, steps, 0.0
+        self._sums = np.zeros(4)
+
+    def _look_on(self) -> None:
+        """Keep a stock that hardly ever sells out; the highest while nothing was sold."""
+        if self._looked.largest:
+            level = _AMPLE * (1 + self._setting.lead_times[1]) * self._looked.largest
+            self._levels[:] = np.clip(level, *self._setting.levels)
+        self._open("look", self.batch)
+
+    def _begin(self) -> None:
+        """Set the first interval of Q, and where S starts."""
+        least, most = self._setting.orders
+        self._search = Search(least, max(min(most, self._looked.most_demand), least))
+        level = _FIRST_LEVEL * (1 + self._setting.lead_times[1]) * self._looked.mean_demand
+        self._levels = np.full(3, np.clip(level, *self._setting.levels))
+        self._averages = self._levels.copy()
+        self._open_round()
+
+    def _open_round(self) -> None:
+        """Set how much demand is seen in full by all probes, if any is; visit the first."""
+        if self._setting.lead_times[1] == 0:
+            self._sure = _SURE * float(self._averages.min())
+        self._visit(0)
+
+    def _visit(self, probe: int) -> None:
+        self._probe = probe
+        self._open("fill", self._setting.lead_times[0])
+
+    def _move(self) -> None:
+        """A gradient step of S, and the average of its values."""
+        setting, probe = self._setting, self._probe
+        self._moves[probe] += 1
+        number = float(self._moves[probe])
+        unit = self._looked.mean_demand / (setting.holding_cost + setting.lost_sales_cost)
+        length = self.step * unit / math.sqrt(number)
+        level = self._levels[probe] - length * self._slope / self.batch
+        self._levels[probe] = np.clip(level, *setting.levels)
+        weight = (_RECENT + 1) / (_RECENT + number)
+        self._averages[probe] += weight * (self._levels[probe] - self._averages[probe])
+
+    def _judge(self) -> None:
+        """Mean cost of a probe, and the variance of the mean of one batch."""
+        total, squares, _, _ = self._sums / self.batch
+        squares /= self.batch
+        batches = 4**self._search.round
+        self._means[self._probe] = total / batches
+        spread = max(squares - total**2 / batches, 0.0)
+        self._variances[self._probe] = spread / (batches - 1)
+
+    def _close_round(self) -> None:
+        """Drop a quarter of the interval if one is worse, and go on."""
+        before, scale = self._search, self.confidence * math.sqrt(self._variances.mean())
+        left, centre, right = map(float, self._means)
+        self._search = before.after((left, centre, right), scale)
+        if self._search.round == before.round:
+            self._epoch += 1
+            self._levels = np.interp(self._search.probes, before.probes, self._levels)
+            self._averages = np.interp(self._search.probes, before.probes, self._averages)
+        self._open_round()
+
+    def _state(self) -> State:
+        arrays = {name: getattr(self, f"_{name}").copy() for name in _ARRAYS}
+        numbers = {name: getattr(self, f"_{name}") for name in _NUMBERS}
+        return {
+            **arrays,
+            **numbers,
+            "phase": self._phase,
+            "looked": list(self._looked),
+            "search": list(self._search),
+        }
+
+    def _load(self, state: State) -> None:
+        for name in _ARRAYS:
+            setattr(self, f"_{name}", np.array(state[name], dtype=np.float64))
+        for name, number in _NUMBERS.items():
+            setattr(self, f"_{name}", number(state[name]))
+        self._phase = state["phase"]
+        periods, unsold, *sums = state["looked"]
+        self._looked = _Looked(int(periods), int(unsold), *map(float, sums))
+        low, high, search_round = state["search"]
+        self._search = Search(float(low), float(high), int(search_round))
+
+
+#: What is saved of a learner, beside what is there by name.
+_ARRAYS = ("sums", "held", "levels", "averages", "moves", "means", "variances")
+_NUMBERS = {
+    "epoch": int, "probe": int, "remaining": int, "batches": int, "sure": float, "slope": float,
+}  # fmt: skip
+
+
+def _added(total: float, values: Array) -> float:
+    """A total and values, added one by one, so that it does not matter how they are cut."""
+    return float(np.add.accumulate(np.concatenate([[total], values]))[-1])
+
+
+def _known(problem: Problem) -> tuple[SurgeSetting, Control]:
+    setting, control = problem.base_surge, problem.control
+    if setting is None or control is None:  # as problems that don't fit, which are refused before
+        raise InputError(f"A {problem.kind} problem has no base-surge policies.")
+    return setting, control

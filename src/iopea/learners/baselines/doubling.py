@@ -1,0 +1,236 @@
+"""What learners share that count in a table and plan by optimism, in episodes that double.
+
+In each episode one action per state is played, the best of a model that is as favourable as what
+was counted allows. The episode ends after a step of whose kind of pair as much has been seen within
+it as before it, and at least once (Jaksch, Ortner and Auer 2010). No step can be played beyond
+that: as many are asked for as must pass before it, since each kind is seen at most once per step,
+and it takes some steps to get to it.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator
+from decimal import Decimal
+
+import numpy as np
+
+from iopea.errors import InputError
+from iopea.learners.base import Learner
+from iopea.learners.baselines.hyperparameters import chosen
+from iopea.learners.baselines.planning import FAR, Plan, free_steps, plan
+from iopea.model import check_nonnegative, check_positive, check_share
+from iopea.problems.base import Problem
+from iopea.problems.tabular import Revealed, Tabular
+from iopea.types import Array, Controller, Indices, Mask, Play, Policy, State, Trajectory
+
+#: The most pairs of state and action of a table, and outcomes of all of them.
+MOST_PAIRS, MOST_OUTCOMES = 2**15, 2**24
+#: Planning ends when the average cost is known to this share of the range of costs; with hope, to
+#: a share over the root of the steps, as in the theorem, but a hundredth of it.
+TOLERANCE, HOPEFUL_TOLERANCE = 1e-6, 1e-2
+#: Any law of outcomes is within this distance of any other.
+ANYTHING = 2.0
+#: Steps that are taken in at a time: what they tell of is held in memory.
+_AT_ONCE = 2**12
+#: The most steps that are asked for, where an episode can't end.
+_MOST_ASKED = 2**20
+
+
+class DoublingLearner(Learner):
+    """Counts outcomes by kind of pair, and plans anew when what was seen of one has doubled."""
+
+    needs = f"a table of at most {MOST_PAIRS} pairs of state and action"
+    _choice: Indices
+    _playing: Policy | Controller
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        horizon: int | None = None,
+        seed: int = 0,
+        bonus: float | None = None,
+        delta: float = 0.05,
+        radius: float | None = None,
+    ) -> None:
+        self.radius = None if radius is None else check_positive("radius", radius)
+        super().__init__(problem, horizon, seed)
+        bonus = chosen(self.name, problem.kind)["bonus"] if bonus is None else bonus
+        self.bonus = check_nonnegative("bonus", bonus)
+        self.delta = check_share("delta", delta)
+        table = problem.tabular(self.radius)
+        if table is None or not _moderate(table):
+            raise InputError(
+                f"{self.name} needs {self.needs}; with a radius of {self.radius} there are "
+                f"{_size(table)}: give a larger one."
+            )
+        self._table = table if self.radius is not None else self._refined(table)
+        table = self._table
+        self._kinds = self._kinds_of(table)
+        number = int(self._kinds.max()) + 1
+        self._counts = np.zeros((number, table.outcomes))
+        self._costs = np.zeros(number)
+        self._seen: Indices = np.zeros(number, dtype=np.int64)
+        self._before = self._seen.copy()
+        self._at, self._episode, self._told = table.start, 1, 0
+        self._choose(self._optimist().choice)
+
+    def settings(self) -> dict[str, object]:
+        """The learner's settings as JSON values."""
+        own = {"bonus": self.bonus, "delta": self.delta, "radius": self.radius}
+        return {**super().settings(), **own}
+
+    @classmethod
+    def fits(cls, problem: Problem) -> bool:
+        """Problems that are tables of a moderate size."""
+        table = problem.tabular()
+        return table is not None and _moderate(table)
+
+    def _suits(self, problem: Problem) -> bool:
+        # With a radius of the user's own, the size of that table counts, which comes later.
+        own = self.radius is None or problem.tabular() is None
+        return self.fits(problem) if own else True
+
+    @classmethod
+    def lacks(cls, problem: Problem) -> str:
+        """The size of the table."""
+        table = problem.tabular()
+        if table is None:
+            return ", and no table in which any action may be taken in any state"
+        return f", and {_size(table)}{table.advice}"
+
+    def _refined(self, table: Tabular) -> Tabular:
+        """The table to use where no radius is given."""
+        return table
+
+    @abstractmethod
+    def _kinds_of(self, table: Tabular) -> Indices:
+        """What each pair is counted as, an array (P,)."""
+
+    @abstractmethod
+    def _told_of(self, trajectory: Trajectory) -> Revealed:
+        """What observed steps tell of what is counted."""
+
+    @property
+    @abstractmethod
+    def _mean_costs(self) -> Array:
+        """The average cost of each pair, an array (P,); any number where nothing was seen."""
+
+    @abstractmethod
+    def _optimist(self) -> Plan:
+        """The best plan of the most favourable model."""
+
+    def _plan(self, costs: Array, distances: Array, hope: bool) -> Plan:
+        """The best plan by what was counted, with these costs of what was.
+
+        Of pairs of which nothing was seen, the least cost and the best next state are hoped for;
+        or the largest cost is feared, and any outcome equally likely.
+        """
+        table = self._table
+        low, high = table.cost_bounds
+        known, chances = self._known, self._chances
+        if not known.all():
+            possible = table.following[~known] >= 0
+            chances[~known] = possible / possible.sum(axis=1, keepdims=True)
+        share = HOPEFUL_TOLERANCE / math.sqrt(max(self._told, 1)) if hope else TOLERANCE
+        return plan(
+            np.where(known, costs, low if hope else high),
+            chances,
+            table.first,
+            table.following,
+            share * (float(high.max() - low.min()) or 1.0),
+            np.where(known, distances, ANYTHING if hope else 0.0),
+        )
+
+    def recommend(self) -> Policy | Controller:
+        """What is best by the plain averages, of what was seen."""
+        exactly = np.zeros(self._table.pairs)
+        return self._table.playing(self._plan(self._mean_costs, exactly, hope=False).choice)
+
+    @property
+    def _known(self) -> Mask:
+        """Of which pairs something was seen."""
+        return np.asarray(self._seen[self._kinds] > 0)
+
+    @property
+    def _chances(self) -> Array:
+        """Estimated probabilities of the outcomes of each pair; 0 where nothing was seen."""
+        counts = np.maximum(self._counts, 0.0)
+        totals = np.maximum(counts.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        return np.asarray((counts / totals)[self._kinds])
+
+    @property
+    def episode(self) -> int:
+        """The episode in progress [k]."""
+        return self._episode
+
+    def _ask(self) -> Play:
+        missing = np.maximum(self._before, 1) - (self._seen - self._before)
+        table = self._table
+        steps = free_steps(self._at, self._choice, self._kinds, table.following, missing)
+        asked = _MOST_ASKED if steps >= FAR else max(1, steps)
+        return Play(self._playing, asked, self._episode)
+
+    def _tell(self, trajectory: Trajectory) -> None:
+        for part in _parts(trajectory):
+            told = self._told_of(part)
+            # One after the other, so that it makes no difference how steps were told.
+            np.add.at(self._counts, (told.kinds, told.outcomes), told.weights)
+            np.add.at(self._costs, told.kinds, told.costs)
+            np.add.at(self._seen, told.seen, 1)
+        self._told += len(trajectory)
+        pairs, outcomes, _ = self._table.steps(part)
+        kind = self._kinds[pairs[-1]]
+        self._at = int(self._table.following[pairs[-1], outcomes[-1]])
+        if self._seen[kind] - self._before[kind] >= max(self._before[kind], 1):
+            self._before = self._seen.copy()
+            self._episode += 1
+            self._choose(self._optimist().choice)
+
+    def _choose(self, choice: Indices) -> None:
+        self._choice, self._playing = choice, self._table.playing(choice)
+
+    def _state(self) -> State:
+        return {
+            "counts": self._counts.copy(),
+            "costs": self._costs.copy(),
+            "seen": self._seen.copy(),
+            "before": self._before.copy(),
+            "at": self._at,
+            "episode": self._episode,
+            "told": self._told,
+            "choice": self._choice.copy(),
+        }
+
+    def _load(self, state: State) -> None:
+        self._counts, self._costs = np.array(state["counts"]), np.array(state["costs"])
+        self._seen, self._before = np.array(state["seen"]), np.array(state["before"])
+        self._at, self._episode = int(state["at"]), int(state["episode"])
+        self._told = int(state["told"])
+        self._choose(np.array(state["choice"]))
+
+
+def _parts(trajectory: Trajectory) -> Iterator[Trajectory]:
+    """A trajectory in parts that are taken in at once."""
+    if len(trajectory) <= _AT_ONCE:
+        yield trajectory
+        return
+    for first in range(0, len(trajectory), _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        columns = {name: each[part] for name, each in trajectory.columns.items()}
+        yield Trajectory(trajectory.played, **columns)
+
+
+def _moderate(table: Tabular) -> bool:
+    return table.pairs <= MOST_PAIRS and table.pairs * table.outcomes <= MOST_OUTCOMES
+
+
+def _size(table: Tabular | None) -> str:
+    """How large a table is, in words; its numbers may be too large for floats."""
+    if table is None:
+        return "none"
+    numbers = (table.pairs, table.states, table.pairs * table.outcomes)
+    pairs, states, outcomes = (f"{Decimal(number):.2g}".lower() for number in numbers)
+    return f"about {pairs} pairs ({states} states) with {outcomes} outcomes in all"

@@ -1,0 +1,125 @@
+"""Order up to: what a planner does today.
+
+The level is a quantile of demand over the lead time and the period that follows, as if demand
+were normal and independent from period to period:
+
+    θ = (L + 1) m + z s √(L + 1),    z = Φ⁻¹(p / (p + h)),
+
+with m and s the mean and the standard deviation of all sales so far. It is reviewed at a fixed
+interval. Where what is left over perishes, L = 0.
+
+Assumes that sales are demand. They are not: what was not in stock is not sold and not seen, and
+nothing here corrects for it. A level that is too low hides the demand that would have raised it.
+So the first interval is played at the highest level, where least is hidden. Nor is p / (p + h)
+the right quantile where what is not sold in time is lost instead of being delivered later.
+
+Sees sales only. It has no hyperparameters to tune.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from iopea.learners.baselines.base_stock import BaseStockLearner
+from iopea.model import check_count
+from iopea.problems.base import Problem
+from iopea.types import Play, Policy, State, Trajectory
+
+#: Periods between reviews.
+REVIEW = 30
+
+
+class OrderUpTo(BaseStockLearner):
+    """Set the level by mean and standard deviation of observed sales.
+
+    Parameters
+    ----------
+    problem : Problem. What is known; never the demand law.
+    horizon : int, optional. Of no effect.
+    seed : int. Of no effect: nothing is left to chance.
+    review : int. Periods between reviews of the level.
+
+    Examples
+    --------
+    >>> from iopea.systems.newsvendor import Newsvendor
+    >>> stand = Newsvendor(overage_cost=1, underage_cost=4, levels={"low": 0, "high": 10})
+    >>> learner = OrderUpTo(stand, review=4)
+    >>> learner.tell(Trajectory(10.0, sales=[1.0, 3.0, 2.0, 2.0]))
+    >>> round(learner.recommend()[0], 3)  # 2 + 0.842 * 0.816
+    2.687
+    """
+
+    name = "order-up-to"
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        horizon: int | None = None,
+        seed: int = 0,
+        review: int = REVIEW,
+    ) -> None:
+        super().__init__(problem, horizon, seed)
+        self.review = check_count("review", review, least=2)
+        self._level = self.levels.high
+        self._sales = np.empty(0)  # since the last review
+        self._periods, self._mean, self._squares = 0, 0.0, 0.0  # of all sales before
+
+    def settings(self) -> dict[str, object]:
+        """The learner's settings as JSON values."""
+        return {**super().settings(), "review": self.review}
+
+    def recommend(self) -> Policy:
+        """The level of the last review; before it, the highest."""
+        return (self._level,)
+
+    def _ask(self) -> Play:
+        return Play((self._level,), self.review - self._sales.size, self._reviews + 1)
+
+    @property
+    def _reviews(self) -> int:
+        return self._periods // self.review
+
+    def _tell(self, trajectory: Trajectory) -> None:
+        self._sales = np.concatenate([self._sales, trajectory["sales"]])
+        if self._sales.size == self.review:
+            self._take_in()
+            self._level = self.levels.nearest(self._planned())
+
+    def _take_in(self) -> None:
+        """Update mean and sum of squares by a whole interval, wherever it was cut."""
+        mean = float(self._sales.mean())
+        before, self._periods = self._periods, self._periods + self.review
+        shift = mean - self._mean
+        self._mean += shift * self.review / self._periods
+        self._squares += float(((self._sales - mean) ** 2).sum())
+        self._squares += shift**2 * before * self.review / self._periods
+        self._sales = np.empty(0)
+
+    def _planned(self) -> float:
+        shop = self.shop
+        ratio = shop.lost_sales_cost / (shop.lost_sales_cost + shop.holding_cost)
+        if ratio in (0.0, 1.0):  # no quantile: nothing is worth stocking, or everything is
+            return self.levels.high if ratio else self.levels.low
+        periods = shop.lead_time + 1
+        deviation = math.sqrt(self._squares / (self._periods - 1))
+        safety = NormalDist().inv_cdf(ratio) * deviation * math.sqrt(periods)
+        return periods * self._mean + safety
+
+    def _state(self) -> State:
+        return {
+            "level": self._level,
+            "sales": self._sales.copy(),
+            "periods": self._periods,
+            "mean": self._mean,
+            "squares": self._squares,
+        }
+
+    def _load(self, state: State) -> None:
+        self._level = float(state["level"])
+        self._sales = np.array(state["sales"], dtype=np.float64)
+        self._periods = int(state["periods"])
+        self._mean, self._squares = float(state["mean"]), float(state["squares"])

@@ -1,0 +1,314 @@
+"""PPO: proximal policy optimisation (Schulman et al. 2017), of Stable-Baselines3.
+
+An actor, a network from states to actions, plays n copies of the system side by side for m rounds.
+With the value V of a critic, the advantage of each step is estimated by
+
+    δ_t = r_t + γ V(s_{t+1}) - V(s_t),    A_t = δ_t + γ λ A_{t+1}
+
+(generalised advantage estimation), and both networks are trained on minibatches of the rollout:
+the actor on min(ρ A, clip(ρ, 1 - ε, 1 + ε) A), where ρ is the likelihood ratio of the action
+under the new and the old actor, the critic on the squared error. Then a new rollout begins.
+
+Whole actions have a probability each. Others are normal: an action a from -1 to 1 stands for the
+share ((a + 1) / 2)³ of the most that is possible in the state, one action after another. So the
+actor is not blind where orders would have to be cut, and small orders can be told apart.
+
+What counts is the average cost and nothing ever ends. So the reward is r_t = (ĝ - c_t) / σ, where
+c_t is the cost as far as it can be seen, ĝ its running mean and σ the running standard deviation
+of its discounted sums; γ is near 1; and the value of the states in which a rollout ends stands
+for what follows. To see these states, one more round is played, from which nothing is learned.
+
+It assumes nothing of the system but that the state it sees tells all that matters. It may see
+states, actions and what is written down of each step, never the demand that was lost. It learns
+no policy of the class but a network, which may be better or worse than any of them.
+
+States are normalised by their running mean and standard deviation. Both stay as they are during a
+rollout and are part of the recommendation, so that it does what was learned.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.spaces import Box, Discrete
+
+from iopea.errors import InputError
+from iopea.learners.base import Learner
+from iopea.learners.baselines.hyperparameters import chosen
+from iopea.learners.baselines.ppo_controller import NetworkController, Statistics
+from iopea.model import check_count, check_nonnegative, check_positive, check_share
+from iopea.problems.base import Problem
+from iopea.seeds import seed_for
+from iopea.types import Array, Play, State, Trajectory
+
+if TYPE_CHECKING:
+    from iopea.learners.baselines.ppo_network import Network
+
+#: Standard deviation of the first actions, where the range is from -1 to 1.
+_FIRST_DEVIATION = 0.5
+#: Share of the learning rate that is left at the horizon, to which it falls in a line.
+_LEAST_RATE = 0.05
+
+
+class PPO(Learner):
+    """Proximal policy optimisation on copies of the system, by Stable-Baselines3.
+
+    Hyperparameters that are not given are those in ``tuning/ppo.toml``.
+
+    Parameters
+    ----------
+    problem : Problem. One with states and actions.
+    horizon : int, optional. Steps of the whole run [T]: the learning rate falls towards its end.
+    seed : int. Of the first weights, of exploring, and of minibatches.
+    copies : int. Systems side by side [n].
+    rounds : int. Steps of each of them that an update learns from [m].
+    epochs : int. Times that an update goes through them.
+    minibatch : int. Steps of one step of Adam.
+    learning_rate : float. Of Adam.
+    gamma, gae_lambda : float. Discount, and that of the advantages beside it [γ, λ].
+    entropy : float. Weight of the entropy of the actions.
+    width : int. Units in each of two hidden layers.
+
+    Examples
+    --------
+    >>> from iopea.systems.queue.system import ServiceRateQueue
+    >>> from iopea.simulate import run
+    >>> queue, rates = ServiceRateQueue.example()
+    >>> learner = PPO(queue, copies=4, rounds=8, minibatch=16)
+    >>> learner.ask().steps, learner.ask().copies
+    (4, 4)
+    >>> run(learner, queue.simulator(rates), 36).recommendation.table()["updates"]
+    1
+    """
+
+    name = "ppo"
+    needs = "states and actions"
+    extra = "ppo"
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        horizon: int | None = None,
+        seed: int = 0,
+        copies: int | None = None,
+        rounds: int | None = None,
+        epochs: int | None = None,
+        minibatch: int | None = None,
+        learning_rate: float | None = None,
+        gamma: float | None = None,
+        gae_lambda: float | None = None,
+        entropy: float | None = None,
+        width: int | None = None,
+    ) -> None:
+        super().__init__(problem, horizon, seed)
+        given = {
+            "copies": copies, "rounds": rounds, "epochs": epochs, "minibatch": minibatch,
+            "learning_rate": learning_rate, "gamma": gamma, "gae_lambda": gae_lambda,
+            "entropy": entropy, "width": width,
+        }  # fmt: skip
+        usual = chosen(self.name, problem.kind)
+        taken = {key: usual[key] if value is None else value for key, value in given.items()}
+        self._hyper = {key: _CHECKS[key](key, value) for key, value in taken.items()}
+        if self._hyper["copies"] * self._hyper["rounds"] == 1:
+            raise InputError("copies and rounds are both 1: one step is too little to learn from.")
+        control = problem.control
+        if control is None:  # refused above; for the type checker
+            raise InputError(f"{self.name} needs {self.needs}.")
+        self._control = control
+        self._copies, self._rounds = int(self._hyper["copies"]), int(self._hyper["rounds"])
+        self._bits = np.random.PCG64(seed_for(self.name, "noise", self.seed))
+        self._shuffle = np.random.PCG64(seed_for(self.name, "minibatches", self.seed))
+        self._network = self._new_network()
+        highest = control.highest_state
+        self._states = Statistics(highest / 2, (highest / 4) ** 2)
+        self._costs = Statistics(np.zeros(2), np.ones(2))  # and lengths of steps
+        self._returns = Statistics(np.zeros(1), np.ones(1))
+        self._discounted = np.zeros(self._copies)
+        self._updates = 0
+        self._open_rollout()
+
+    @classmethod
+    def fits(cls, problem: Problem) -> bool:
+        """Problems with states and actions."""
+        control = problem.control
+        return control is not None and not (control.whole and len(control.actions) > 1)
+
+    def settings(self) -> dict[str, object]:
+        """The learner's settings as JSON values."""
+        return {**super().settings(), **self._hyper}
+
+    def recommend(self) -> NetworkController:
+        """The actor without exploring: its most likely action, or the mean of its orders."""
+        return self._actor
+
+    def _new_network(self) -> Network:
+        try:
+            from iopea.learners.baselines.ppo_network import Network
+        except ImportError:
+            raise InputError(
+                f"{self.name} needs Stable-Baselines3, which is not installed: "
+                "run pip install 'iopea[ppo]'."
+            ) from None
+        control, hyper = self._control, self._hyper
+        actions: Box | Discrete[Any] = Box(-1.0, 1.0, (len(control.actions),), np.float32)
+        if control.whole:
+            actions = Discrete(int(control.highest_action[0]) + 1)
+        return Network(
+            numbers=len(control.states),
+            actions=actions,
+            rounds=self._rounds,
+            copies=self._copies,
+            width=int(hyper["width"]),
+            deviation=_FIRST_DEVIATION,
+            chance=np.random.Generator(self._shuffle),
+            seed=int(seed_for(self.name, "weights", self.seed).generate_state(1)[0]),
+            learning_rate=hyper["learning_rate"],
+            n_epochs=int(hyper["epochs"]),
+            batch_size=int(hyper["minibatch"]),
+            gamma=hyper["gamma"],
+            gae_lambda=hyper["gae_lambda"],
+            ent_coef=hyper["entropy"],
+        )
+
+    def _open_rollout(self) -> None:
+        """Draw the noise of a rollout ahead, one more round included, and begin with no steps."""
+        chance = np.random.Generator(self._bits)
+        rounds, copies = self._rounds + 1, self._copies
+        if self._control.whole:
+            self._noise = chance.random((rounds, copies, 1))
+        else:
+            self._noise = chance.standard_normal((rounds, copies, len(self._control.actions)))
+        self._rows = np.empty((rounds * copies, len(self._control.columns)))
+        self._told = 0
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """What the state of the learner makes of the rollout in progress."""
+        self._actor = NetworkController(
+            self._control,
+            self._network.layers(),
+            self._states.mean,
+            self._states.deviation,
+            self._network.deviations(),
+            update=self._updates,
+        )
+        self._play: Play | None = None
+
+    def _ask(self) -> Play:
+        # One round at a time: its noise is part of the controller, which therefore never changes.
+        if self._play is None:
+            number, into = divmod(self._told, self._copies)
+            self._play = Play(
+                self._actor.with_noise(self._noise[number]),
+                self._copies - into,
+                self._updates + 1,
+                copies=self._copies,
+            )
+        return self._play
+
+    def _tell(self, trajectory: Trajectory) -> None:
+        rows = self._rows[self._told : self._told + len(trajectory)]
+        for number, name in enumerate(self._control.columns):
+            rows[:, number] = trajectory[name]
+        self._told += len(trajectory)
+        self._play = None
+        if self._told == len(self._rows):
+            self._learn()
+
+    def _learn(self) -> None:
+        """Update the networks by a whole rollout, then the statistics, and begin another."""
+        control, rounds, copies = self._control, self._rounds, self._copies
+        columns = dict(zip(control.columns, self._rows.T, strict=True))
+        states = self._rows[:, : len(control.states)]
+        if control.whole:
+            actions = columns[control.actions[0]][:, None]
+        else:
+            # As drawn, not as placed: the likelihood is that of actions before they are cut.
+            actions = self._actor.drawn(states, self._noise.reshape(len(states), -1))
+        observations = self._actor.observations(states).reshape(rounds + 1, copies, -1)
+        self._network.update(
+            observations[:rounds],
+            actions.reshape(rounds + 1, copies, -1)[:rounds],
+            self._rewards(
+                *(
+                    each.reshape(rounds + 1, copies)[:rounds]
+                    for each in (control.costs(columns), control.lengths(columns))
+                )
+            ),
+            observations[rounds],
+            self._rate_left(),
+        )
+        self._states.add(states)
+        self._updates += 1
+        self._open_rollout()
+
+    def _rewards(self, costs: Array, lengths: Array) -> Array:
+        """Costs below their running mean, over the deviation of their discounted sums.
+
+        The mean is per unit of time, so that a long step may cost more than a short one.
+        """
+        self._costs.add(np.column_stack([costs.ravel(), lengths.ravel()]))
+        cost, length = self._costs.mean
+        rewards: Array = cost / length * lengths - costs
+        sums = np.empty(costs.shape)
+        for number, each in enumerate(rewards):
+            self._discounted = self._hyper["gamma"] * self._discounted + each
+            sums[number] = self._discounted
+        self._returns.add(sums.reshape(-1, 1))
+        return rewards / self._returns.deviation
+
+    def _rate_left(self) -> float:
+        if self.horizon is None:
+            return 1.0
+        return max(1 - self._updates * len(self._rows) / self.horizon, _LEAST_RATE)
+
+    def _state(self) -> State:
+        return {
+            "network": self._network.state_dict(),
+            "states": self._states.state_dict(),
+            "costs": self._costs.state_dict(),
+            "returns": self._returns.state_dict(),
+            "discounted": self._discounted.copy(),
+            "noise": self._noise.copy(),
+            "rows": self._rows[: self._told].copy(),
+            "updates": self._updates,
+            "bits": self._bits.state,
+            "shuffle": self._shuffle.state,
+        }
+
+    def _load(self, state: State) -> None:
+        self._network.load_state_dict(state["network"])
+        self._states.load_state_dict(state["states"])
+        self._costs.load_state_dict(state["costs"])
+        self._returns.load_state_dict(state["returns"])
+        self._discounted = np.array(state["discounted"])
+        self._noise = np.array(state["noise"])
+        self._told = len(state["rows"])
+        self._rows[: self._told] = state["rows"]
+        self._updates = int(state["updates"])
+        self._bits.state, self._shuffle.state = state["bits"], state["shuffle"]
+        self._prepare()
+
+
+#: How each hyperparameter is checked.
+def _count_up_to(most: int, name: str, value: Any) -> int:
+    count = check_count(name, value)
+    if count > most:
+        raise InputError(f"{name} must be at most {most}, not {count}.")
+    return count
+
+
+_CHECKS: dict[str, Any] = {
+    "copies": partial(_count_up_to, 2**12),
+    "rounds": partial(_count_up_to, 2**16),
+    "epochs": check_count,
+    "minibatch": lambda name, value: check_count(name, value, least=2),
+    "learning_rate": check_positive,
+    "gamma": check_share,
+    "gae_lambda": check_share,
+    "entropy": check_nonnegative,
+    "width": partial(_count_up_to, 2**11),
+}

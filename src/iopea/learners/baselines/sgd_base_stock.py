@@ -1,0 +1,208 @@
+"""Stochastic gradient on the base-stock level, from censored sales.
+
+Huh and Rusmevichientong (2009) for orders that arrive at once; with a lead time, the derivative
+along the path (Huh, Janakiraman, Muckstadt and Rusmevichientong 2009).
+
+Let A_t be all that has been ordered up to period t, and C_t all that has been sold. An order up
+to the level θ_t and the sales of the period are
+
+    A_t = max(A_{t-1}, θ_t + C_{t-1}),    C_t = min(A_{t-L}, C_{t-1} + D_t).
+
+Shift all levels by the same small amount. Then A_t moves by
+
+    A'_t = 1 + C'_{t-1} if an order may be placed, else A'_{t-1} (the position is above the level),
+
+and C_t by C'_t = A'_{t-L} if the period sold out, else C'_{t-1}. So the pseudo-cost
+h (A_{t-L} - C_t) - p (C_t - C_{t-1}) of the period moves by
+
+    h (A'_{t-L} - C'_t) - p (C'_t - C'_{t-1}).
+
+Lost demand is not needed for it: whether a period sold out is seen. All derivatives are whole
+numbers. Where what is left over perishes, each period stands alone: the derivative is -p if it
+sold out, else h.
+
+A level is held for a cycle of periods; then, with G_i the mean derivative of cycle i,
+
+    y_{i+1} = y_i - s (U - l) / max(h, p) · G_i / √i,
+
+cut to the range [l, U]. Recommended is the mean of y over the latter half of the cycles, or a
+little more: since the last power of two but one.
+
+Assumes that the cost is convex in the level. Sees stock and sales.
+
+Where levels come in steps, the next level at or above y is played. In whole units the derivative
+from below at that level is the slope at y of the cost, drawn straight from level to level: the
+one that sell-outs tell, since they do not tell whether more was wanted. What is recommended
+converges to the best level, but for good the level above it is played in part of the cycles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+from iopea.learners.baselines.base_stock import ROUNDING, BaseStockLearner
+from iopea.learners.baselines.hyperparameters import chosen
+from iopea.model import check_count, check_positive
+from iopea.problems.base import Problem
+from iopea.types import Play, Policy, State, Trajectory
+
+
+class SGDBaseStock(BaseStockLearner):
+    """Learn a level by stochastic gradient descent.
+
+    Parameters
+    ----------
+    problem : Problem. What is known; never the demand law.
+    horizon : int, optional. Of no effect: the steps don't depend on it.
+    seed : int. Of no effect: nothing is left to chance.
+    step : float, optional. Size of the first step, as a share of the range of levels, where
+        every period sells out [s].
+    cycle : int, optional. Periods for which a level is held, in multiples of L + 1.
+
+    Examples
+    --------
+    >>> from iopea.systems.newsvendor import Newsvendor
+    >>> stand = Newsvendor(overage_cost=1, underage_cost=4, levels={"low": 0, "high": 10})
+    >>> learner = SGDBaseStock(stand, step=0.1, cycle=2)
+    >>> learner.ask()
+    Play(policy=(5.0,), steps=2, epoch=1, until_start=False, copies=1)
+    >>> learner.tell(Trajectory(5.0, sales=[5.0, 5.0]))
+    >>> learner.ask().policy
+    (6.0,)
+    """
+
+    name = "sgd-base-stock"
+
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        horizon: int | None = None,
+        seed: int = 0,
+        step: float | None = None,
+        cycle: int | None = None,
+    ) -> None:
+        super().__init__(problem, horizon, seed)
+        usual = chosen(self.name, problem.kind)
+        self.step = check_positive("step", usual["step"] if step is None else step)
+        self.cycle = check_count("cycle", usual["cycle"] if cycle is None else cycle)
+        self._periods = self.cycle * (self.shop.lead_time + 1)
+        self._point = (self.levels.low + self.levels.high) / 2  # y_i
+        self._cycles = 0
+        self._recent = [0.0, 0.0]  # y added up since the last power of two but one, and the last
+        self._path = PathDerivative(self.shop.lead_time)
+        self._elapsed = self._left = self._sold = 0  # periods of this cycle, and its derivatives
+
+    def settings(self) -> dict[str, object]:
+        """The learner's settings as JSON values."""
+        return {**super().settings(), "step": self.step, "cycle": self.cycle}
+
+    def recommend(self) -> Policy:
+        """The mean of the latest points, as a level of the class."""
+        if not self._cycles:
+            return (self.levels.nearest(self._point),)
+        before = max(2 ** (self._cycles.bit_length() - 1) // 2, 1) - 1
+        return (self.levels.nearest(sum(self._recent) / (self._cycles - before)),)
+
+    @property
+    def derivative(self) -> float:
+        """What the cost of this cycle has moved by, so far, per unit that all levels move by."""
+        shop = self.shop
+        return shop.holding_cost * self._left - shop.lost_sales_cost * self._sold
+
+    def _ask(self) -> Play:
+        level = self.levels.above(self._point)
+        return Play((level,), self._periods - self._elapsed, self._cycles + 1)
+
+    def _tell(self, trajectory: Trajectory) -> None:
+        level, sales = trajectory.policy[0], trajectory["sales"]
+        out = (self._stock(trajectory) - sales <= ROUNDING * self.levels.high).tolist()
+        if self.shop.perishes:
+            left, sold = out.count(False), out.count(True)
+        else:
+            left, sold = self._path.follow(level, sales.tolist(), out)
+        self._left += left
+        self._sold += sold
+        self._elapsed += len(trajectory)
+        if self._elapsed == self._periods:
+            self._descend()
+
+    def _descend(self) -> None:
+        """Take in this cycle's point, and step to the next."""
+        self._cycles += 1
+        if self._cycles & (self._cycles - 1) == 0:  # a power of two
+            self._recent = [self._recent[1], 0.0]
+        self._recent[1] += self._point
+        largest = max(self.shop.holding_cost, self.shop.lost_sales_cost)
+        low, high = self.levels.low, self.levels.high
+        scale = self.step * (high - low) / largest
+        moved = self._point - scale * (self.derivative / self._periods) / math.sqrt(self._cycles)
+        self._point = min(max(moved, low), high)
+        self._elapsed = self._left = self._sold = 0
+
+    def _state(self) -> State:
+        return {
+            "point": self._point,
+            "cycles": self._cycles,
+            "recent": list(self._recent),
+            "elapsed": self._elapsed,
+            "left": self._left,
+            "sold": self._sold,
+            "path": self._path.state_dict(),
+        }
+
+    def _load(self, state: State) -> None:
+        self._point, self._cycles = float(state["point"]), int(state["cycles"])
+        first, second = state["recent"]
+        self._recent = [float(first), float(second)]
+        self._elapsed = int(state["elapsed"])
+        self._left, self._sold = int(state["left"]), int(state["sold"])
+        self._path.load_state_dict(state["path"])
+
+
+class PathDerivative:
+    """Derivatives of orders and sales along the path, from an empty shop on.
+
+    Examples
+    --------
+    >>> path = PathDerivative(lead_time=0)
+    >>> path.follow(3.0, [1.0, 3.0], [False, True])  # a unit more is left over, then it is sold
+    (1, 1)
+    """
+
+    def __init__(self, lead_time: int) -> None:
+        # A' of the last L + 1 periods, and C' of the last one.
+        self._ordered = deque([0] * (lead_time + 1), maxlen=lead_time + 1)
+        self._sold = 0
+        self._position = 0.0  # stock and orders under way, before the next order
+
+    def follow(self, level: float, sales: list[float], out: list[bool]) -> tuple[int, int]:
+        """By how much what is left over and what is sold moves, added up over periods."""
+        ordered, sold, position = self._ordered, self._sold, self._position
+        start, latest, left = sold, ordered[-1], 0
+        for quantity, sold_out in zip(sales, out, strict=True):
+            if position <= level:
+                position, latest = level, 1 + sold
+            ordered.append(latest)
+            arrived = ordered[0]
+            if sold_out:
+                sold = arrived
+            left += arrived - sold
+            position -= quantity
+        self._sold, self._position = sold, position
+        return left, sold - start
+
+    def state_dict(self) -> State:
+        """Derivatives and inventory position."""
+        return {
+            "ordered": list(self._ordered),
+            "sold": self._sold,
+            "position": self._position,
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        ordered = [int(each) for each in state["ordered"]]
+        self._ordered = deque(ordered, maxlen=len(ordered))
+        self._sold, self._position = int(state["sold"]), float(state["position"])

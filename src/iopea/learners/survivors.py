@@ -1,0 +1,283 @@
+"""The policies that may still be best: a list of them, or a set that nobody could list."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.random import Generator
+
+from iopea.elimination.critical import Look
+from iopea.elimination.theorem import Elimination, Rule
+from iopea.errors import InputError
+from iopea.problems.base import Evaluator, PlugInEvaluator, Problem
+from iopea.types import Array, Estimates, Mask, Policy, State, cost_ranks
+
+
+class Pool(ABC):
+    """The surviving set Θ_k with the evaluator of its policies."""
+
+    evaluator: Evaluator
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Policies at the beginning [|Θ_1|]."""
+
+    @property
+    @abstractmethod
+    def survivors(self) -> int | None:
+        """Policies that may still be best; None where they can't be counted."""
+
+    @property
+    @abstractmethod
+    def surviving(self) -> Array:
+        """These policies, an array (n, d)."""
+
+    @property
+    @abstractmethod
+    def means(self) -> Array:
+        """Their estimates at the end of the last epoch; NaN where nothing is known."""
+
+    @abstractmethod
+    def maximal(self, chance: Generator | None = None) -> list[Policy]:
+        """The policies to play in the next epoch.
+
+        Of those that inform each other the best by estimate is played, or a random one.
+        """
+
+    @abstractmethod
+    def judge(self, rule: Rule, epoch: int) -> float:
+        """Drop what is provably worse [Θ_{k+1}]; return the threshold."""
+
+    @abstractmethod
+    def best(self, now: bool) -> Policy | None:
+        """The best by estimate, by all data or as of the end of the last epoch."""
+
+    @abstractmethod
+    def survives(self, policy: Policy, rule: Rule, epoch: int) -> bool:
+        """Whether a policy may still be best; of those never listed, by all data so far."""
+
+    @abstractmethod
+    def estimates(self) -> Estimates:
+        """What the data says of the survivors now."""
+
+    @abstractmethod
+    def state_dict(self) -> State:
+        """Everything needed to go on, as JSON values and arrays."""
+
+    @abstractmethod
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+
+
+#: Spacings of a finer net, in which the recommendation is looked for, within one of a thinned net.
+_FINER = 4
+
+
+class Listed(Pool):
+    """Policies by their numbers in a net.
+
+    Where the net had to be thinned, the best policy by estimate is looked for between its points,
+    too, as far as the evaluator can tell of them. All else is about the net.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        policies: Array,
+        evaluator: Evaluator,
+        thinned_to: float | None = None,
+    ) -> None:
+        self.policies = policies
+        self._class, self._spacing = problem.policy_class, thinned_to
+        self.order = problem.order(policies)
+        self.evaluator = evaluator
+        self._preference = problem.preference(policies)
+        self._alive = np.arange(len(policies), dtype=np.intp)
+        self._means = np.full(len(policies), np.nan)
+        self._look: Look | None = None
+        self._starved = False
+        self._provisional: Mask | None = None
+
+    @property
+    def count(self) -> int:
+        return len(self.policies)
+
+    @property
+    def survivors(self) -> int:
+        return len(self._alive)
+
+    @property
+    def surviving(self) -> Array:
+        return self.policies[self._alive]
+
+    @property
+    def means(self) -> Array:
+        return self._means
+
+    def maximal(self, chance: Generator | None = None) -> list[Policy]:
+        prefer = cost_ranks(self._means)
+        if chance is not None:
+            prefer = chance.random(self.survivors)
+        elif self._preference is not None and (self._starved or np.isnan(self._means).any()):
+            prefer = self._preference[self._alive]
+        among = slice(None) if self._provisional is None else self._provisional
+        chosen = self.order.maximal(self._alive[among], prefer=prefer[among])
+        return [self._policy(i) for i in chosen]
+
+    def judge(self, rule: Rule, epoch: int) -> float:
+        estimates = self.evaluator.estimates()
+        if self.evaluator.contradiction is not None:
+            self._means = estimates.mean
+            return float("inf")
+        order = self.order.restrict(self._alive)
+        outcome = rule.eliminate(estimates, self.surviving, epoch, order, self._look)
+        self._look = None if outcome.look is None else outcome.look.kept(outcome.keep)
+        self._starved = outcome.starved
+        self._provisional = outcome.provisional if self.evaluator.sees_beyond else None
+        self._means = estimates.mean[outcome.keep]
+        self._alive = self._alive[outcome.keep]
+        self.evaluator.keep(outcome.keep)
+        return float(outcome.threshold)
+
+    def best(self, now: bool) -> Policy | None:
+        means = self.evaluator.estimates().mean if now else self._means
+        if not np.isfinite(means).any():
+            return None
+        best = self._policy(self._alive[np.nanargmin(cost_ranks(means))])
+        return self._refined(best) if now and self._spacing is not None else best
+
+    def _refined(self, best: Policy) -> Policy:
+        """The best policy by estimate that is no farther from this one than its neighbours."""
+        point, spacing = np.array([best]), self._spacing or 0.0
+        if self.evaluator.means_of(point) is None:
+            return best
+        fine = self._class.net(spacing / _FINER)
+        near = np.abs(fine - point).max(axis=1) < spacing
+        candidates = np.vstack([point, fine[near]])
+        means = self.evaluator.means_of(candidates)
+        if means is None or not np.isfinite(means).any():
+            return best
+        return tuple(map(float, candidates[np.nanargmin(cost_ranks(means))]))
+
+    def survives(self, policy: Policy, rule: Rule, epoch: int) -> bool:
+        return bool((self.surviving == np.array(policy)).all(axis=1).any())
+
+    def estimates(self) -> Estimates:
+        return self.evaluator.estimates()
+
+    def _policy(self, index: np.intp) -> Policy:
+        return tuple(map(float, self.policies[index]))
+
+    def state_dict(self) -> State:
+        return {
+            "alive": self._alive.copy(),
+            "means": self._means.copy(),
+            "look": None if self._look is None else _saved(self._look),
+            "starved": self._starved,
+            "provisional": None if self._provisional is None else self._provisional.copy(),
+            "evaluator": self.evaluator.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self._alive = np.array(state["alive"], dtype=np.intp)
+        self._means = np.array(state["means"])
+        look = state["look"]
+        self._look = None if look is None else _look(look)
+        self._starved = bool(state["starved"])
+        provisional = state["provisional"]
+        self._provisional = None if provisional is None else np.array(provisional, dtype=np.bool_)
+        self.evaluator.load_state_dict(state["evaluator"])
+
+
+def _saved(look: Look) -> State:
+    return {"steps": look.steps.copy(), "chances": list(look.chances)}
+
+
+def _look(saved: State) -> Look:
+    played, unplayed = saved["chances"]
+    return Look(np.array(saved["steps"]), (float(played), float(unplayed)))
+
+
+class Implicit(Pool):
+    """A class too large to list, all of whose policies inform each other.
+
+    The best policy by estimate is computed, not searched for. A policy survives if the
+    rule would keep it beside that one. To show how far things stand, the policies that
+    differ from the best one in a single parameter are judged after each epoch.
+    """
+
+    def __init__(self, problem: Problem, evaluator: Evaluator) -> None:
+        if not isinstance(evaluator, PlugInEvaluator):
+            raise InputError(f"The policies of this {problem.kind} problem are too many to list.")
+        self.evaluator: PlugInEvaluator = evaluator
+        self._class = problem.policy_class
+        self._last = tuple(map(float, problem.restart_policy))
+        self._near: Array = np.empty((0, self._class.dimension))
+        self._means = np.empty(0)
+        self._eliminated = False
+
+    @property
+    def count(self) -> int:
+        return self._class.count(1.0)
+
+    @property
+    def survivors(self) -> int | None:
+        """None, or all of them as long as nothing was eliminated."""
+        return None if self._eliminated else self.count
+
+    @property
+    def surviving(self) -> Array:
+        """The best policy, and the survivors that differ from it in one parameter."""
+        return self._near if len(self._near) else np.array([self._last])
+
+    @property
+    def means(self) -> Array:
+        return self._means
+
+    def maximal(self, chance: Generator | None = None) -> list[Policy]:
+        return [self._last]
+
+    def judge(self, rule: Rule, epoch: int) -> float:
+        best = self.evaluator.optimum()
+        if best is None:
+            return float("inf")
+        self._last = best
+        candidates = self._class.neighbours(np.array(best))
+        estimates = self.evaluator.estimates_of(candidates)
+        outcome = rule.eliminate(estimates, candidates, epoch)
+        self._near = candidates[outcome.keep]
+        self._means = estimates.mean[outcome.keep]
+        self._eliminated |= not outcome.keep.all()
+        return float(outcome.threshold)
+
+    def best(self, now: bool) -> Policy | None:
+        return self.evaluator.optimum() if now else self._last
+
+    def survives(self, policy: Policy, rule: Rule, epoch: int) -> bool:
+        best = self.evaluator.optimum()
+        if epoch < 1 or best is None:
+            return True
+        both = np.array([best, policy], dtype=np.float64)
+        outcome: Elimination = rule.eliminate(self.evaluator.estimates_of(both), both, epoch)
+        return bool(outcome.keep[1])
+
+    def estimates(self) -> Estimates:
+        return self.evaluator.estimates_of(self.surviving)
+
+    def state_dict(self) -> State:
+        return {
+            "last": list(self._last),
+            "near": self._near.copy(),
+            "means": self._means.copy(),
+            "eliminated": self._eliminated,
+            "evaluator": self.evaluator.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        self._last = tuple(map(float, state["last"]))
+        self._near = np.array(state["near"])
+        self._means = np.array(state["means"])
+        self._eliminated = bool(state["eliminated"])
+        self.evaluator.load_state_dict(state["evaluator"])

@@ -1,0 +1,1 @@
+"""Testing and discovering information orders."""

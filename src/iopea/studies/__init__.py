@@ -1,0 +1,1 @@
+"""Studies of the library itself: loaded only when called."""

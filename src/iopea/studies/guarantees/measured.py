@@ -1,0 +1,153 @@
+"""Systems on which regret is measured, and how it is measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from iopea.comparison.tasks import system_text
+from iopea.demand import Exponential
+from iopea.learners.baselines.optimal import Optimal
+from iopea.learners.iopea import IOPEA
+from iopea.problem_files import problem_from
+from iopea.seeds import seed_for
+from iopea.simulate import evaluate, run
+from iopea.studies.reproduction.scenarios import scenarios
+from iopea.systems.finite.system import FiniteMDP
+from iopea.systems.hard_instance import HardInstance, HardSimulator, HiddenArm
+from iopea.systems.newsvendor import Newsvendor
+from iopea.types import Policy, Rollout, RunResult
+
+#: The probability that the theorem's bound leaves out: it holds with 1 - 3δ.
+DELTA = 0.05
+MISSED = 3 * DELTA
+#: Points per parameter, and steps, by which the largest loss is found.
+_COARSE, _COARSE_STEPS = 17, 100_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A system of which regret is measured.
+
+    Attributes
+    ----------
+    name : str. Fit for a file.
+    title : str. For people.
+    system : str. Problem and truth as text.
+    quadratic : bool. Whether the cost is smooth around its least value, in a continuous class.
+    """
+
+    name: str
+    title: str
+    system: str
+    quadratic: bool = False
+
+
+@cache
+def cases() -> dict[str, Case]:
+    """All systems by name."""
+    paper = scenarios("as-stated")
+    stand = Newsvendor(overage_cost=1, underage_cost=4, levels={"low": 0, "high": 10})
+    _, machine = FiniteMDP.example()
+    # The first policy, which repairs, is the one that leads back to the initial state.
+    policies = list(product((1, 0), repeat=3))
+    repair = FiniteMDP(states=3, actions=2, policies=policies)
+    found = (
+        Case("lost-sales", "lost sales", paper["inventory-small-exponential"].system(), True),
+        Case("dual-sourcing", "dual sourcing", paper["dual-small-exponential"].system(), True),
+        Case("newsvendor", "newsvendor", system_text(stand, Exponential(mean=2)), True),
+        Case("queue", "queue", paper["queue-decaying"].system()),
+        Case("machine", "machine repair", system_text(repair, machine)),
+    )
+    return {case.name: case for case in found}
+
+
+def regret_on_same_chance(
+    system: str, seed: int, looks: Sequence[int], settings: dict[str, Any]
+) -> list[float]:
+    """Cost beyond that of the best policy on the same chance, after so many steps each.
+
+    Where time is continuous, costs are per uniformised step of elapsed time.
+    """
+    problem, truth = problem_from(json.loads(system))
+    pairs = [
+        (IOPEA(problem, seed=seed, **settings), problem.simulator(truth, seed)),
+        (Optimal(problem), problem.simulator(truth, seed)),
+    ]
+    costs, elapsed, done, found = [0.0, 0.0], [0.0, 0.0], 0, []
+    for look in looks:
+        for place, (learner, simulator) in enumerate(pairs):
+            result: RunResult = run(learner, simulator, look - done)
+            costs[place] += float(result.costs.sum())
+            elapsed[place] += result.elapsed
+        done = look
+        found.append(look * (costs[0] / elapsed[0] - costs[1] / elapsed[1]))
+    return found
+
+
+class ArmsPlayed(HardSimulator):
+    """A hard instance that adds up what the arms it was made to play cost in the mean."""
+
+    def __init__(self, instance: HardInstance, hidden: HiddenArm, seed: int = 0) -> None:
+        super().__init__(instance, hidden, seed)
+        self.excess = 0.0
+        self._running = 0
+
+    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+        """Play an arm, after what is left of the episode in progress."""
+        rollout = super().play(policy, steps, until_start)
+        phase = rollout.trajectory["phase"]
+        first = int(np.append(np.flatnonzero(phase == 0), phase.size)[0])
+        self._add(first)
+        if first < phase.size:
+            self._running = round(policy[0])
+            self._add(phase.size - first)
+        return rollout
+
+    def _add(self, steps: int) -> None:
+        """Count steps of the arm whose episode it is."""
+        self.excess += steps * float(self._means[self._running] - self._means.min())
+
+
+def hidden_arm(instance: HardInstance, advantage: float, seed: int) -> HiddenArm:
+    """The best arm of a run, drawn at random."""
+    chance = np.random.Generator(np.random.PCG64(seed_for("hidden arm", seed)))
+    return HiddenArm(arm=int(chance.integers(instance.policies)), advantage=advantage)
+
+
+def regret_of_arms(
+    instance: HardInstance,
+    advantage: float,
+    seed: int,
+    looks: Sequence[int],
+    settings: dict[str, Any],
+) -> list[float]:
+    """What the arms that were played cost in the mean beyond the best one, at several times.
+
+    Its mean is that of the regret, without the chance of the draws.
+    """
+    hidden = hidden_arm(instance, advantage, seed)
+    simulator = ArmsPlayed(instance, hidden, seed)
+    learner = IOPEA(instance, seed=seed, **settings)
+    done, found = 0, []
+    for look in looks:
+        run(learner, simulator, look - done)
+        done = look
+        found.append(simulator.excess)
+    return found
+
+
+def largest_loss(system: str) -> float:
+    """How much more than the best policy the worst costs per step, of a coarse net."""
+    problem, truth = problem_from(json.loads(system))
+    policies = problem.policy_class
+    finite = problem.constants.lipschitz == 0
+    net = policies.net(1.0) if finite else policies.thinned(_COARSE, policies.extent / _COARSE)
+    costs = evaluate(problem.simulator(truth), net, _COARSE_STEPS).cost
+    return float(costs.max() - costs.min())

@@ -1,0 +1,16 @@
+"""All studies, in the order of the document: a new one is its file and a line here."""
+
+from __future__ import annotations
+
+from iopea.studies.guarantees.alpha import Alpha
+from iopea.studies.guarantees.growth import Growth
+from iopea.studies.guarantees.price import Bounds
+from iopea.studies.guarantees.robustness import Robustness
+from iopea.studies.guarantees.study import Study
+from iopea.studies.guarantees.survival import Survival
+from iopea.studies.guarantees.width import Width
+
+#: Every study by its name.
+STUDIES: dict[str, Study] = {
+    study.name: study for study in (Survival(), Growth(), Width(), Alpha(), Bounds(), Robustness())
+}

@@ -1,0 +1,170 @@
+"""What a study is: parts that run on any machine, and a finding that is made of their results.
+
+A study states what the library promises, measures it, and says whether the promise holds, with the
+probability that it would say no although the promise holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import polars as pl
+
+import iopea
+from iopea.comparison.tables import Figure
+from iopea.comparison.tasks import Row, as_text
+
+#: Columns of what is stored: one row for each part.
+COLUMNS: dict[str, Any] = {
+    "task": pl.String,
+    "study": pl.String,
+    "settings": pl.String,
+    "first_seed": pl.Int64,
+    "runs": pl.Int64,
+    "version": pl.String,
+    "values": pl.String,
+    "seconds": pl.Float64,
+}
+_DIGEST = 16
+
+#: What a part measured, as JSON values.
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Part(ABC):
+    """Some runs of one case of a study.
+
+    A subclass adds what its result depends on, as numbers and text, and writes :meth:`measure`.
+
+    Attributes
+    ----------
+    case : str. What is run, fit for a file name.
+    first_seed, runs : int. The seeds.
+    effort : float. Roughly the seconds that it takes.
+    """
+
+    study: ClassVar[str]
+
+    case: str
+    first_seed: int
+    runs: int
+    effort: float
+
+    @property
+    def seeds(self) -> range:
+        """One for each run."""
+        return range(self.first_seed, self.first_seed + self.runs)
+
+    @property
+    def key(self) -> str:
+        """A name that no other part has, fit for a file."""
+        about = as_text(asdict(self) | {"study": self.study, "effort": None})
+        digest = hashlib.sha256(about.encode()).hexdigest()[:_DIGEST]
+        return f"{self.study}.{self.case}.{self.first_seed}.{digest}"
+
+    @property
+    def before(self) -> tuple[Part, ...]:
+        """No part needs another."""
+        return ()
+
+    @abstractmethod
+    def measure(self) -> Values:
+        """Do the runs; what they gave, as JSON values."""
+
+    def perform(self, found: Sequence[list[Row]]) -> list[Row]:
+        """The row that is kept."""
+        start = time.perf_counter()
+        values = as_text(self.measure())
+        return [
+            {
+                "task": self.key,
+                "study": self.study,
+                "settings": as_text(asdict(self)),
+                "first_seed": self.first_seed,
+                "runs": self.runs,
+                "version": iopea.__version__,
+                "values": values,
+                "seconds": time.perf_counter() - start,
+            }
+        ]
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table of text.
+
+    Attributes
+    ----------
+    name : str. Fit for a file.
+    title : str. What it shows.
+    columns : tuple of str.
+    rows : tuple of tuples of str. As long as there are columns.
+    notes : tuple of str. Sentences below it.
+    """
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Check:
+    """A promise and whether it was kept.
+
+    Attributes
+    ----------
+    claim : str. What must hold, in a sentence.
+    measured : str. What was found.
+    passed : bool. Whether it holds.
+    false_alarm : float. A bound on the probability to fail although the promise holds.
+    """
+
+    claim: str
+    measured: str
+    passed: bool
+    false_alarm: float
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a study found.
+
+    Attributes
+    ----------
+    lead : tuple of str. Paragraphs: what is promised, and how it was measured.
+    grids : tuple of Grid.
+    figures : tuple of Figure.
+    checks : tuple of Check.
+    """
+
+    lead: tuple[str, ...]
+    grids: tuple[Grid, ...]
+    figures: tuple[Figure, ...]
+    checks: tuple[Check, ...]
+
+
+class Study(ABC):
+    """One promise of the library.
+
+    ``full`` tells the study of the report from the quick one, which runs with the tests: its checks
+    together raise a false alarm less than once in 10^6 runs.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+
+    @abstractmethod
+    def parts(self, full: bool) -> list[Part]:
+        """All that must be run."""
+
+    @abstractmethod
+    def finding(self, full: bool, values: Mapping[str, Values]) -> Finding:
+        """What follows from the values of all parts, by their keys."""

@@ -1,0 +1,440 @@
+"""Survival: the best policy of the net is eliminated with probability at most δ, ever.
+
+A run is lost if the best policy of the net was eliminated in any of its epochs. The losses of
+independent runs are binomial, so an exact bound on their probability follows from their number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from scipy.stats import beta, binom
+
+from iopea.comparison.tables import percent
+from iopea.learners.base import Learner
+from iopea.learners.iopea import IOPEA
+from iopea.problems.base import Simulator
+from iopea.simulate import run
+from iopea.studies.guarantees.cases import QUICK, Case, cases, published_cases
+from iopea.studies.guarantees.picture import losses_figure
+from iopea.studies.guarantees.study import Check, Finding, Grid, Part, Study, Values
+from iopea.studies.guarantees.truths import system_from
+from iopea.studies.guarantees.yardstick import CERTAIN, Yardstick, yardstick
+from iopea.types import Policy
+
+_QUICK_DELTA = 0.05
+#: Confidence of the bound on the probability to lose the best policy.
+CONFIDENCE = 0.99
+#: The first seed: those of the paper's runs lie below.
+FIRST_SEED = 10_000
+#: Runs at each δ of a kind of problem with one rule, and of a case, at the least; of a case in the
+#: quick study and of the published rule; of a part.
+RUNS, CASE_RUNS, QUICK_RUNS, PUBLISHED_RUNS, PART_RUNS = 2000, 500, 120, 300, 250
+#: Probability that a full check fails on account of a single case although the promise holds.
+CASE_ALARM = 1e-3
+#: Probability that any check of the quick study fails although the promise holds.
+QUICK_ALARM = 1e-7
+#: Seconds of a thousand steps, roughly, by rule.
+_SECONDS = {"paired": 0.02, "theorem": 0.003, "published": 0.001}
+
+
+@dataclass(frozen=True)
+class Runs(Part):
+    """Some runs of a case with one rule and one δ.
+
+    Attributes
+    ----------
+    system, settings : str. Problem and truth, and the learner's settings, as text.
+    horizon : int. Steps of a run.
+    rule : str. How policies are eliminated.
+    delta : float. What is promised [δ].
+    """
+
+    study: ClassVar[str] = "survival"
+
+    system: str
+    settings: str
+    horizon: int
+    rule: str
+    delta: float
+
+    def measure(self) -> Values:
+        """In which of the runs the best policy was lost, and what share of policies was left."""
+        problem, truth = system_from(self.system)
+        settings = json.loads(self.settings)
+        standard = yardstick(self.system, self.settings, self.horizon, self.rule)
+        lost, left = [], 0.0
+        for seed in self.seeds:
+            learner = IOPEA(
+                problem,
+                rule=self.rule,
+                delta=self.delta,
+                horizon=self.horizon,
+                seed=seed,
+                **settings,
+            )
+            if is_lost(learner, problem.simulator(truth, seed), self.horizon, standard.best):
+                lost.append(seed)
+            # Of a class that can't be counted once something is eliminated, nothing is said.
+            left += (learner.survivors or 0) / learner.count / self.runs
+        return {
+            "lost": lost,
+            "left": left,
+            "policies": learner.count,
+            "best": list(standard.best),
+            "cost": standard.cost,
+            "gap": standard.gap,
+            "error": standard.error,
+        }
+
+
+class _Decided(Exception):  # noqa: N818 - the run has said all it can
+    """Whether the best policy is lost is known before the end of the run."""
+
+
+def is_lost(learner: IOPEA, simulator: Simulator, horizon: int, best: Policy) -> bool:
+    """Whether the best policy was eliminated in any epoch of a run."""
+    lost, epoch = False, learner.epoch
+
+    def watch(after: Learner, done: int) -> None:
+        nonlocal lost, epoch
+        if learner.epoch == epoch:
+            return
+        epoch = learner.epoch
+        lost = not learner.survives(best)
+        if lost or learner.survivors == 1:
+            raise _Decided
+
+    with contextlib.suppress(_Decided):
+        run(learner, simulator, horizon, watch)
+    return lost
+
+
+def upper_bound(lost: int, runs: int, confidence: float = CONFIDENCE) -> float:
+    """What the probability of a loss exceeds with probability 1 - confidence at the most.
+
+    The exact bound of Clopper and Pearson.
+
+    >>> round(upper_bound(0, 2000), 5), upper_bound(7, 7)
+    (0.0023, 1.0)
+    """
+    return 1.0 if lost >= runs else float(beta.ppf(confidence, lost + 1, runs - lost))
+
+
+def most_lost(runs: int, delta: float, alarm: float) -> int:
+    """The most losses that are no alarm: more happen with probability ``alarm`` at the most.
+
+    >>> most_lost(100, 0.05, 1e-9)
+    22
+    """
+    return int(binom.isf(alarm, runs, delta))
+
+
+def most_proved(runs: int, delta: float) -> int:
+    """The most losses with which the upper bound is at most δ; -1 where none are few enough.
+
+    >>> most = most_proved(2000, 0.05)
+    >>> upper_bound(most, 2000) <= 0.05 < upper_bound(most + 1, 2000)
+    True
+    """
+    return int(binom.ppf(1 - CONFIDENCE, runs, delta)) - 1
+
+
+@dataclass(frozen=True)
+class _Count:
+    """What all parts of a case with one rule and δ found."""
+
+    case: Case
+    delta: float
+    runs: int
+    lost: int
+    left: float
+    policies: int
+    standard: Yardstick
+
+    @property
+    def upper(self) -> float:
+        return upper_bound(self.lost, self.runs)
+
+    @property
+    def share(self) -> str:
+        return f"{self.lost} of {self.runs}"
+
+
+class Survival(Study):
+    """The promise of δ, counted."""
+
+    name: ClassVar[str] = "survival"
+    title: ClassVar[str] = "The best policy survives"
+
+    def parts(self, full: bool) -> list[Part]:
+        """All cases at every δ, and the published rule; or a choice of cases at one δ."""
+        return [part for case, delta in _pairs(full) for part in _parts(case, delta, full)]
+
+    def finding(self, full: bool, values: Mapping[str, Values]) -> Finding:
+        """Counts, bounds, and whether the promise was kept."""
+        counts = [
+            _count(case, delta, _parts(case, delta, full), values) for case, delta in _pairs(full)
+        ]
+        promised = [count for count in counts if count.case.rule != "published"]
+        others = [count for count in counts if count.case.rule == "published"]
+        grids = [_systems(promised), _losses(promised, full)]
+        if others:
+            grids.append(_published(others))
+        points = [
+            (count.case.name, count.delta, count.lost / count.runs, count.upper)
+            for count in promised
+        ]
+        if full:
+            points += [
+                (f"all of {kind}, {rule}", delta, lost / runs, upper_bound(lost, runs))
+                for (rule, kind, delta), (lost, runs) in _pooled(promised).items()
+            ]
+        command = f"iopea validate survival --{'full' if full else 'quick'}"
+        return Finding(
+            lead=_lead(full, promised),
+            grids=tuple(grids),
+            figures=(losses_figure(points, command),),
+            checks=(*_checks(promised, full), _certainty(promised)),
+        )
+
+
+def _pooled(counts: Sequence[_Count]) -> dict[tuple[str, str, float], tuple[int, int]]:
+    """Losses and runs by rule, kind of problem and δ."""
+    found: dict[tuple[str, str, float], tuple[int, int]] = {}
+    for count in counts:
+        key = (count.case.rule, count.case.kind, count.delta)
+        lost, runs = found.get(key, (0, 0))
+        found[key] = (lost + count.lost, runs + count.runs)
+    return found
+
+
+def _pairs(full: bool) -> Iterator[tuple[Case, float]]:
+    """Each case with each δ."""
+    chosen = cases().values() if full else [cases()[name] for name in QUICK]
+    for case in chosen:
+        for delta in case.deltas if full else (_QUICK_DELTA,):
+            yield case, delta
+    if full:
+        for case in published_cases().values():
+            yield case, _QUICK_DELTA
+
+
+def _runs(case: Case, delta: float) -> int:
+    """Runs of a case at a δ: all cases of its kind with its rule have at least 2,000."""
+    alike = [
+        each
+        for each in cases().values()
+        if (each.kind, each.rule) == (case.kind, case.rule) and delta in each.deltas
+    ]
+    return max(CASE_RUNS, -(-RUNS // (PART_RUNS * len(alike))) * PART_RUNS)
+
+
+def _parts(case: Case, delta: float, full: bool) -> list[Runs]:
+    runs = QUICK_RUNS
+    if full:
+        runs = PUBLISHED_RUNS if case.rule == "published" else _runs(case, delta)
+    each = runs // len(case.systems)
+    return [
+        Runs(
+            case=f"{case.name}-{delta:g}",
+            first_seed=FIRST_SEED + number * each + first,
+            runs=min(PART_RUNS, each - first),
+            effort=min(PART_RUNS, each - first) * case.horizon / 1000 * _SECONDS[case.rule],
+            system=system,
+            settings=case.settings,
+            horizon=case.horizon,
+            rule=case.rule,
+            delta=delta,
+        )
+        for number, system in enumerate(case.systems)
+        for first in range(0, each, PART_RUNS)
+    ]
+
+
+def _count(case: Case, delta: float, parts: Sequence[Runs], values: Mapping[str, Values]) -> _Count:
+    found = [values[part.key] for part in parts]
+    # Of several systems, the one that says the least certainly which policy is best.
+    first = min(found, key=lambda each: each["gap"] / max(each["error"], 1e-300))
+    runs = sum(part.runs for part in parts)
+    return _Count(
+        case=case,
+        delta=delta,
+        runs=runs,
+        lost=sum(len(each["lost"]) for each in found),
+        left=sum(part.runs * each["left"] for part, each in zip(parts, found, strict=True)) / runs,
+        policies=first["policies"],
+        standard=Yardstick(tuple(first["best"]), first["cost"], first["gap"], first["error"]),
+    )
+
+
+def _lead(full: bool, counts: Sequence[_Count]) -> tuple[str, ...]:
+    number = len({count.case.name for count in counts})
+    how = (
+        f"A check passes only if the exact {percent(CONFIDENCE)} upper bound on the probability of "
+        "a loss (Clopper and Pearson), over all runs of a kind of problem, is at most δ: it proves "
+        "the promise, where a test would only not disprove it. If the promise is broken, it passes "
+        "with a probability of at most 1 %. It may fail for a rule that loses almost as often as "
+        "it may: what is called its false-alarm rate is that of a rule that loses exactly with "
+        "probability δ everywhere. It fails, too, if the losses of a single case are so many that "
+        f"they would happen in one of {1 / CASE_ALARM:,.0f} studies if the promise holds."
+        if full
+        else "A check fails if the losses of any case are so many that they would hardly ever "
+        f"happen with probability δ: all checks together fail once in {1 / QUICK_ALARM:,.0f} runs "
+        "of this study if the promise holds."
+    )
+    return (
+        "Promise: with probability at least 1 - δ, the best policy of the net is never eliminated, "
+        "over the whole run. "
+        f"Measured on {number} systems by {min(count.runs for count in counts):,} independent runs "
+        "or more each for every δ, "
+        "beginning with seed "
+        f"{FIRST_SEED:,}. Each run is told its horizon, so that all of δ is spent within it; most "
+        "are short, since the first tests are the ones that few batches decide. "
+        "Which policy is best is computed exactly where that can be done, and "
+        "otherwise found by a long evaluation of all policies on common noise.",
+        how,
+    )
+
+
+def _checks(counts: Sequence[_Count], full: bool) -> Iterator[Check]:
+    alarm = (CASE_ALARM if full else QUICK_ALARM) / len(counts)
+    for rule in dict.fromkeys(count.case.rule for count in counts):
+        for delta in dict.fromkeys(count.delta for count in counts):
+            chosen = [count for count in counts if count.case.rule == rule and count.delta == delta]
+            if not chosen:
+                continue
+            if not full:
+                yield _check(rule, delta, "each of", chosen, alarm)
+                continue
+            for kind in dict.fromkeys(count.case.kind for count in chosen):
+                some = [count for count in chosen if count.case.kind == kind]
+                yield _proved(_check(rule, delta, f"{kind}, in", some, alarm), delta, some)
+
+
+def _check(rule: str, delta: float, where: str, counts: Sequence[_Count], alarm: float) -> Check:
+    """Whether no case speaks against the promise of a rule."""
+    worst = max(counts, key=lambda count: (count.upper, count.case.name))
+    broken = [count for count in counts if count.lost > most_lost(count.runs, delta, alarm)]
+    measured = (
+        f"most in {worst.case.name}: {worst.share}, no alarm up to "
+        f"{most_lost(worst.runs, delta, alarm)}"
+    )
+    if broken:
+        measured = "broken in " + "; ".join(
+            f"{count.case.name} ({count.share}, up to {percent(count.upper)})" for count in broken
+        )
+    return Check(
+        claim=f"Rule {rule} loses the best policy with probability at most {delta:g} "
+        f"in {where} {len(counts)} case{'s' if len(counts) > 1 else ''}",
+        measured=measured,
+        passed=not broken,
+        false_alarm=len(counts) * alarm,
+    )
+
+
+def _proved(check: Check, delta: float, counts: Sequence[_Count]) -> Check:
+    """A check of single cases that must also prove the promise over all of their runs."""
+    lost, runs = sum(count.lost for count in counts), sum(count.runs for count in counts)
+    upper = upper_bound(lost, runs)
+    return Check(
+        claim=check.claim,
+        measured=f"{lost} of {runs:,} runs, at most {percent(upper)}; {check.measured}",
+        passed=check.passed and upper <= delta,
+        false_alarm=min(
+            1.0, check.false_alarm + float(binom.sf(most_proved(runs, delta), runs, delta))
+        ),
+    )
+
+
+def _certainty(counts: Sequence[_Count]) -> Check:
+    """That losses are counted of the policy that is best."""
+    unsure = sorted({count.case.name for count in counts if not count.standard.certain})
+    return Check(
+        claim="Which policy of the net is best is certain in each case: the next one is dearer by "
+        f"more than {CERTAIN:g} standard errors",
+        measured=f"not in {', '.join(unsure)}" if unsure else "in all of them",
+        passed=not unsure,
+        false_alarm=0.0,
+    )
+
+
+def _losses(counts: Sequence[_Count], full: bool) -> Grid:
+    """One row for each case, with what each δ found."""
+    rows = []
+    deltas = tuple(dict.fromkeys(count.delta for count in counts))
+    for name in dict.fromkeys(count.case.name for count in counts):
+        found = {count.delta: count for count in counts if count.case.name == name}
+        cells = []
+        for delta in deltas:
+            count = found.get(delta)
+            cells += ["–", "–"] if count is None else [count.share, percent(count.upper)]
+        left = found[deltas[-1]].left
+        first = found[deltas[-1]]
+        cells.append("–" if first.policies > 2**16 else percent(left))
+        rows.append((name, *cells))
+    columns = [text for delta in deltas for text in (f"lost, δ = {delta:g}", "at most")]
+    return Grid(
+        name="survival",
+        title="Runs in which the best policy was lost",
+        columns=("case", *columns, "policies left"),
+        rows=tuple(rows),
+        notes=(
+            f"“At most” is the exact {percent(CONFIDENCE)} upper bound on the probability of a "
+            "loss.",
+            f"“Policies left” is the mean share of the net at the end of a run with δ = "
+            f"{deltas[-1]:g}: where it is 100 %, nothing was ever eliminated.",
+        ),
+    )
+
+
+def _systems(counts: Sequence[_Count]) -> Grid:
+    """What the cases are."""
+    rows = []
+    for case, count in {count.case.name: count for count in counts}.items():
+        standard = count.standard
+        rows.append(
+            (
+                case,
+                count.case.section,
+                count.case.rule,
+                f"{count.policies:,}",
+                f"{count.case.horizon:,}",
+                percent(standard.gap / abs(standard.cost)) if standard.cost else "–",
+                "exact" if standard.error == 0 else percent(standard.error / abs(standard.cost)),
+            )
+        )
+    return Grid(
+        name="survival-cases",
+        title="The cases",
+        columns=("case", "what for", "rule", "policies", "steps", "second best", "error"),
+        rows=tuple(rows),
+        notes=(
+            "“Second best” is how much dearer the second best policy of the net is than the best, "
+            "and “error” the standard error of that, by which it is certain which is best.",
+        ),
+    )
+
+
+def _published(counts: Sequence[_Count]) -> Grid:
+    """The published rule, about which nothing is promised."""
+    return Grid(
+        name="survival-published",
+        title="Rule published, which promises nothing",
+        columns=("setting", "runs", "steps", "lost", "at most"),
+        rows=tuple(
+            (
+                count.case.name.removeprefix("published-"),
+                str(count.runs),
+                f"{count.case.horizon:,}",
+                str(count.lost),
+                percent(count.upper),
+            )
+            for count in counts
+        ),
+        notes=("Its constants have no δ, so there is nothing to check.",),
+    )

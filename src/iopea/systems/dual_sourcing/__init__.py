@@ -1,0 +1,1 @@
+"""Lost sales with two suppliers, and its policy families."""

@@ -1,0 +1,1 @@
+"""Any finite Markov decision process."""

@@ -1,0 +1,482 @@
+"""How the policies of a finite problem are judged: by costs of their own, or by a counted model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from iopea.problems.base import Evaluator, PlugInEvaluator
+from iopea.problems.batches import FIRST_BATCH, Batches
+from iopea.systems.finite import kernel as kernels
+from iopea.types import Array, Estimates, Indices, Mask, Policy, State, Trajectory
+
+if TYPE_CHECKING:
+    from iopea.systems.finite.system import FiniteMDP
+
+#: At this many batches of a group, neighbours are joined.
+MOST_BATCHES = 128
+#: Batches of counts that enter estimates: of all sources together, and of each at the least.
+MOST_ROWS, FEWEST_ROWS = 256, 8
+#: Memories for which a chain must stay where it came to once, to count as staying there for good.
+PATIENCE = 400
+#: Policies whose chains are looked at together.
+_AT_A_TIME = 1024
+#: No batch was filled.
+_NONE = np.empty((0, 0))
+
+
+class GroupedBatches:
+    """Costs of groups of policies, each group judged by steps of its own.
+
+    Where the batches of a group are cut depends on the number of its steps alone. Row b holds the
+    b-th batch of every group, so that rows are few, whatever the number of groups; batches of
+    different groups are independent, and any may share a row.
+
+    Parameters
+    ----------
+    groups : array (n,). The group of each policy.
+    count : int. How many groups there are: 0, 1, and so on.
+    first : int. Length of the first batches; 1 will do where steps are independent.
+    """
+
+    def __init__(self, groups: Indices, count: int, first: int = FIRST_BATCH) -> None:
+        self._groups: Indices = np.array(groups, dtype=np.intp)
+        self._count, self._first = count, first
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all that was counted."""
+        self._finished = np.zeros(self._count, dtype=np.intp)
+        self._filled = np.zeros(self._count, dtype=np.intp)
+        self._size = np.full(self._count, self._first, dtype=np.intp)
+        self._sums = np.zeros((1, self._groups.size))
+
+    def add(self, group: int, costs: Array) -> None:
+        """Count steps of a group: an array (steps, members), or (steps, 1) if all cost the same."""
+        members = np.flatnonzero(self._groups == group)
+        while len(costs):
+            room, row = self._size[group] - self._filled[group], self._finished[group]
+            part, costs = costs[:room], costs[room:]
+            # Added one by one, so that the bits don't depend on how steps were delivered.
+            steps = np.empty((len(part) + 1, members.size))
+            steps[0], steps[1:] = self._sums[row, members], part
+            self._sums[row, members] = np.add.accumulate(steps)[-1]
+            self._filled[group] += len(part)
+            if self._filled[group] == self._size[group]:
+                self._next_batch(group, members)
+
+    def _next_batch(self, group: int, members: Indices) -> None:
+        self._filled[group] = 0
+        self._finished[group] += 1
+        if self._finished[group] == MOST_BATCHES:
+            joined = self._sums[0:MOST_BATCHES:2, members] + self._sums[1:MOST_BATCHES:2, members]
+            self._sums[:, members] = 0.0
+            self._sums[: len(joined), members] = joined
+            self._finished[group] //= 2
+            self._size[group] *= 2
+        elif self._finished[group] == len(self._sums):
+            self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
+
+    def estimates(self, steps: int = 1) -> Estimates:
+        """Sums and sizes by batch, the ones in progress included, each step counted as so many."""
+        rows = int((self._finished + (self._filled > 0)).max(initial=0))
+        row = np.arange(rows)[:, None]
+        sizes = np.where(row < self._finished, self._size, 0)
+        sizes = steps * np.where(row == self._finished, self._filled, sizes).astype(np.float64)
+        sums = steps * self._sums[:rows]
+        return Estimates(sums, sizes[:, 0] if self._count == 1 else sizes[:, self._groups])
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies."""
+        self._groups = self._groups[mask]
+        self._sums = np.compress(mask, self._sums, axis=1)
+
+    def state_dict(self) -> State:
+        """The counts and arrays."""
+        return {
+            "groups": self._groups.copy(),
+            "finished": self._finished.copy(),
+            "filled": self._filled.copy(),
+            "size": self._size.copy(),
+            "sums": self._sums.copy(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._groups = np.array(state["groups"], dtype=np.intp)
+        self._finished = np.array(state["finished"], dtype=np.intp)
+        self._filled = np.array(state["filled"], dtype=np.intp)
+        self._size = np.array(state["size"], dtype=np.intp)
+        self._sums = np.array(state["sums"])
+
+
+class SeenChain:
+    """Where a policy went in its own steps.
+
+    Between two stretches of its own steps others were played. What these did counts as one move,
+    so that all moves together are one path.
+    """
+
+    def __init__(self, states: int) -> None:
+        self._moves = np.zeros((states, states))
+        self._jumps = np.zeros((states, states))
+        self._first = self._last = -1
+
+    def add(self, states: Indices, following: Indices) -> None:
+        """Count steps in a row."""
+        if self._first < 0:
+            self._first = int(states[0])
+        elif self._last != states[0]:
+            self._jumps[self._last, states[0]] += 1
+        np.add.at(self._moves, (states, following), 1)
+        self._last = int(following[-1])
+
+    @property
+    def seen(self) -> Mask:
+        """States that were visited."""
+        return np.asarray(self._moves.any(axis=0) | self._moves.any(axis=1))
+
+    @property
+    def memory(self) -> float:
+        """Steps that the chain remembers, by estimate; infinite if it never came back."""
+        if self._first < 0 or self.seen.sum() < 2:
+            return math.inf
+        counts = self._moves + self._jumps
+        # Brought back by others, it has shown more than once where it goes.
+        returned = kernels.returns(counts)
+        counts[self._last, self._first] += 1  # so that the path is closed
+        seen = np.flatnonzero(counts.sum(axis=1))
+        chain = counts[np.ix_(seen, seen)]
+        memory = float(kernels.chain_memory(chain / chain.sum(axis=1, keepdims=True)))
+        return memory if returned or self._moves.sum() >= PATIENCE * memory else math.inf
+
+    def state_dict(self) -> State:
+        """All counts."""
+        return {
+            "moves": self._moves.copy(),
+            "jumps": self._jumps.copy(),
+            "ends": [self._first, self._last],
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._moves = np.array(state["moves"])
+        self._jumps = np.array(state["jumps"])
+        self._first, self._last = map(int, state["ends"])
+
+
+def _long_batches(estimates: Estimates, memory: Array) -> Estimates:
+    """The same with neighbouring batches of each policy joined until they are as long as it
+    remembers: shorter ones depend on each other.
+    """
+    sums = estimates.sums.copy()
+    sizes = np.array(np.broadcast_to(estimates.sizes_by_policy, sums.shape))
+    for j in np.flatnonzero(np.isfinite(memory)):
+        length = sizes[:, j].max(initial=1.0)
+        number = math.ceil(memory[j] / max(length, 1.0))
+        if number > 1:
+            first = np.arange(0, len(sums), number)
+            for values in (sums, sizes):
+                joined = np.add.reduceat(values[:, j], first)
+                values[:, j] = 0.0
+                values[: joined.size, j] = joined
+    return replace(estimates, sums=sums, sizes=sizes)
+
+
+class Outcomes(NamedTuple):
+    """What was seen in each step: the outcomes of K actions, of which one was taken.
+
+    Attributes
+    ----------
+    states, taken : arrays (steps,). The state, and which of the K outcomes really happened.
+    actions, costs, following : arrays (steps, K). The actions, their costs and next states.
+    """
+
+    states: Indices
+    taken: Indices
+    actions: Indices
+    costs: Array
+    following: Indices
+
+    def last(self, state: int) -> int:
+        """The state after the last step, or ``state`` if there was no step."""
+        return int(self.following[-1, self.taken[-1]]) if self.states.size else state
+
+
+class OwnCosts(Evaluator):
+    """Each policy is judged by the costs that were seen while it was played, and by no others."""
+
+    def __init__(self, problem: FiniteMDP, policies: Array) -> None:
+        self._problem = problem
+        self._columns = {row: number for number, row in enumerate(map(tuple, policies.tolist()))}
+        self._batches = GroupedBatches(np.arange(len(policies)), len(policies))
+        self._alive = np.arange(len(policies))
+        self._chains: dict[int, SeenChain] = {}
+        self._state = 0
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed steps, each of which counts."""
+        seen = self._problem.outcomes(trajectory)
+        self._state = seen.last(self._state)
+        column = self._columns.get(tuple(np.rint(trajectory.policy).tolist()))
+        if not evaluate or column is None:
+            return 0
+        if len(trajectory):
+            chain = self._chains.setdefault(column, SeenChain(self._problem.states))
+            chain.add(seen.states, seen.following[:, 0])
+        self._batches.add(column, seen.costs)
+        return len(trajectory)
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the system is in state 0."""
+        return self._state == 0
+
+    @property
+    def note(self) -> str | None:
+        """That some states were never seen."""
+        seen = np.zeros(self._problem.states, dtype=np.bool_)
+        for chain in self._chains.values():
+            seen |= chain.seen
+        return _unseen(seen)
+
+    def estimates(self) -> Estimates:
+        """Costs by batch; each policy has batches of its own."""
+        estimates = self._batches.estimates()
+        if self._problem.states == 1:
+            return estimates
+        memories = {column: chain.memory for column, chain in self._chains.items()}
+        memory = np.array([memories.get(int(column), math.inf) for column in self._alive])
+        return _long_batches(replace(estimates, memory=memory), memory)
+
+    def forget(self) -> None:
+        """Start counting anew."""
+        self._batches.clear()
+        self._chains = {}
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies."""
+        self._batches.keep(mask)
+        self._alive = self._alive[mask]
+        alive = set(self._alive.tolist())
+        self._chains = {key: chain for key, chain in self._chains.items() if key in alive}
+
+    def state_dict(self) -> State:
+        """The present state, the batches and the chains."""
+        return {
+            "state": self._state,
+            "batches": self._batches.state_dict(),
+            "alive": self._alive.copy(),
+            "chains": {str(key): chain.state_dict() for key, chain in self._chains.items()},
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._state = int(state["state"])
+        self._batches.load_state_dict(state["batches"])
+        self._alive = np.array(state["alive"], dtype=np.intp)
+        self._chains = {}
+        for key, saved in state["chains"].items():
+            chain = self._chains[int(key)] = SeenChain(self._problem.states)
+            chain.load_state_dict(saved)
+
+
+class CountedModel(PlugInEvaluator):
+    """Costs and transitions are counted, and policies are solved under the counted model.
+
+    For each source of data there are batches of counts. A source is a policy that was played;
+    under full feedback there is one source. A policy is judged by the sources that inform it.
+    """
+
+    def __init__(self, problem: FiniteMDP, policies: Array) -> None:
+        self._problem = problem
+        self._policies = np.array(policies, dtype=np.float64)
+        self._sources: dict[int, Batches] = {}
+        self._state = 0
+
+    @property
+    def _moves(self) -> int:
+        """How many cells the counts of moves (S, A, S) have; those of costs (S, A) follow."""
+        return self._problem.states * self._problem.actions * self._problem.states
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed steps, each of which counts."""
+        seen = self._problem.outcomes(trajectory)
+        self._state = seen.last(self._state)
+        if not evaluate or not len(trajectory):
+            return 0
+        pairs = seen.states[:, None] * self._problem.actions + seen.actions
+        cells = np.hstack([pairs * self._problem.states + seen.following, self._moves + pairs])
+        amounts = np.hstack([np.ones(seen.costs.shape), seen.costs])
+        source = self._problem.source(trajectory.policy)
+        if source not in self._sources:
+            width = self._moves + self._problem.states * self._problem.actions
+            self._sources[source] = Batches(width)
+        _count(self._sources[source], cells, amounts)
+        return len(trajectory)
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the system is in state 0."""
+        return self._state == 0
+
+    @property
+    def note(self) -> str | None:
+        """That some states were never seen."""
+        if not self._sources:
+            return None
+        moves = self._seen()[0]
+        return _unseen(np.asarray(moves.any(axis=(0, 2, 3)) | moves.any(axis=(0, 1, 2))))
+
+    def estimates(self) -> Estimates:
+        """Linearised costs by batch, those in progress included."""
+        return self.estimates_of(self._policies)
+
+    def optimum(self) -> Policy | None:
+        """The best of the remaining policies by estimate."""
+        means = self.estimates().mean
+        if not np.isfinite(means).any():
+            return None
+        return tuple(map(float, self._policies[np.nanargmin(means)]))
+
+    def estimates_of(self, policies: Array) -> Estimates:
+        """Linearised costs of any policies of the class, an array (n, S)."""
+        if not self._sources:
+            return Estimates(np.empty((0, len(policies))), np.empty(0))
+        actions: Indices = np.rint(policies).astype(np.intp)
+        moves, costs, sizes, source = self._seen()
+        sums, told = np.zeros((2, len(sizes), len(actions)))
+        telling, memory = np.zeros((2, len(actions)))
+        # Policies that are judged by the same data share a model.
+        informed = self._problem.informed(list(self._sources), policies)
+        patterns, pattern = np.unique(informed, axis=1, return_inverse=True)
+        for number, judging in enumerate(patterns.T):
+            rows, columns = np.flatnonzero(judging[source]), np.flatnonzero(pattern == number)
+            data, some = (moves[rows], costs[rows]), actions[columns]
+            model = kernels.solve_policies(some, *(each.sum(axis=0) for each in data))
+            cells = np.ix_(rows, columns)
+            sums[cells] = kernels.linearised_sums(some, *data, sizes[rows], model)
+            told[cells] = sizes[rows, None] * model.known
+            seen = moves[rows].sum(axis=0)
+            telling[columns] = _telling(some, seen.sum(axis=2), model.law)
+            memory[columns] = _memory(some, seen, model) if self._problem.states > 1 else 0.0
+        if len(self._sources) > 1 or not told.all():
+            telling = np.minimum(telling, told.sum(axis=0))
+            return Estimates(sums, told, telling=telling, memory=memory)
+        unknowns = np.count_nonzero(moves.any(axis=0)) + np.count_nonzero(moves.any(axis=(0, 3)))
+        telling = np.minimum(telling, sizes.sum())
+        return Estimates(sums, sizes, rank=int(unknowns), telling=telling, memory=memory)
+
+    def _seen(self) -> tuple[Array, Array, Array, Indices]:
+        """Moves (rows, S, A, S), costs (rows, S, A), steps and source of each batch."""
+        states, actions = self._problem.states, self._problem.actions
+        counts, sizes = [], []
+        most = max(FEWEST_ROWS, MOST_ROWS // len(self._sources))
+        for batches in self._sources.values():
+            rows, steps = batches.costs, np.full(len(batches.costs), float(batches.size))
+            if batches.filled:
+                rows, steps = np.vstack([rows, batches.running]), np.append(steps, batches.filled)
+            first = np.arange(0, len(rows), -(-len(rows) // most))
+            counts.append(np.add.reduceat(rows, first))
+            sizes.append(np.add.reduceat(steps, first))
+        source = np.repeat(np.arange(len(self._sources)), [len(each) for each in sizes])
+        moves, costs = np.split(np.concatenate(counts), [self._moves], axis=1)
+        return (
+            moves.reshape(-1, states, actions, states),
+            costs.reshape(-1, states, actions),
+            np.concatenate(sizes),
+            source,
+        )
+
+    def forget(self) -> None:
+        """Start counting anew."""
+        self._sources = {}
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies; the data stays."""
+        self._policies = self._policies[mask]
+
+    def state_dict(self) -> State:
+        """The present state, the policies and the counts."""
+        return {
+            "state": self._state,
+            "policies": self._policies.copy(),
+            "sources": {str(name): each.state_dict() for name, each in self._sources.items()},
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._state, self._policies = int(state["state"]), np.array(state["policies"])
+        self._sources = {}
+        for name, saved in state["sources"].items():
+            batches = self._sources[int(name)] = Batches(0)
+            batches.load_state_dict(saved)
+
+
+def _unseen(seen: Mask) -> str | None:
+    """What to say of states that were never seen, once some were."""
+    never = int((~seen).sum())
+    if not never or not seen.any():
+        return None
+    return (
+        f"{never:,} of {seen.size:,} states were never seen. If they are reached after longer than "
+        "the data spans, nothing here allows for it: declare a memory that does."
+    )
+
+
+def _telling(actions: Indices, seen: Array, law: Array) -> Array:
+    """Steps of its own in which a policy would have seen each of its actions as rarely.
+
+    In n steps a policy takes an action n m(s) times. Of the action that was seen the least, so
+    measured, there were as many as in the steps that are looked for.
+    """
+    visits = seen[np.arange(actions.shape[1]), actions]
+    needed = np.full(law.shape, np.inf)
+    np.divide(visits, law, out=needed, where=law > 0)
+    return np.asarray(needed.min(axis=1))
+
+
+def _memory(actions: Indices, moves: Array, model: kernels.Solution) -> Array:
+    """Steps that the system remembers under each policy, by the model; infinite where unknown.
+
+    As :func:`iopea.systems.finite.kernel.chain_memory`, on all states that were seen: that a chain has not
+    come back to some of them may be because it takes long.
+    """
+    memory = np.full(len(actions), math.inf)
+    known = np.flatnonzero(model.known)
+    for first in range(0, known.size, _AT_A_TIME):
+        some = known[first : first + _AT_A_TIME]
+        moved = moves[np.arange(actions.shape[1]), actions[some]]
+        memory[some] = _memory_of(moved, model.law[some] > 0)
+    return memory
+
+
+def _memory_of(moved: Array, recurrent: Mask) -> Array:
+    """The same from counts (n, S, S) of moves, and the states (n, S) that chains come back to."""
+    policies, states = recurrent.shape
+    visits = moved.sum(axis=2)
+    # From where nothing was seen it goes to state 0 at once.
+    chains = np.where(visits[:, :, None] > 0, moved, np.eye(states)[0])
+    memory = kernels.chain_memory(chains / np.maximum(visits, 1.0)[:, :, None])
+    # A chain that stays in one state must have come there twice, or have stayed for long.
+    row, stays = np.arange(policies), recurrent.argmax(axis=1)
+    entered = moved[row, :, stays].sum(axis=1) - moved[row, stays, stays]
+    returned = (recurrent.sum(axis=1) > 1) | (entered > 1)
+    settled = (entered > 0) & (visits[row, stays] >= PATIENCE * memory)
+    return np.where(returned | settled, memory, math.inf)
+
+
+def _count(batches: Batches, cells: Indices, amounts: Array) -> None:
+    """Add steps, an array (steps, cells) each, to the batches."""
+    while len(cells):
+        room = batches.size - batches.filled
+        # One by one and in order, so that the bits don't depend on how steps were delivered.
+        np.add.at(batches.running, cells[:room], amounts[:room])
+        full = len(cells) >= room
+        batches.add(min(room, len(cells)), batches.running[None].copy() if full else _NONE)
+        if full:
+            batches.running[:] = 0.0
+        cells, amounts = cells[room:], amounts[room:]

@@ -1,0 +1,411 @@
+"""The instances on which nobody learns faster: those of the paper's two lower bounds.
+
+Labels ``theorem:lower_bound`` and ``thm:lower_bound_censored``. In the initial state an arm is
+chosen, which is the policy; until the system is back there, nothing can be changed. An episode has
+1/α draws: each is 0 or 1, with the arm's mean, and is the cost of each of H steps. Only the first
+draw is seen. The average cost of an arm is its mean: 1/2, and 1/2 - Δ of the hidden best one.
+
+Width 1 is full feedback: for every arm the first draw of an episode is seen, each by itself. For a
+width w > 1 the arms are cut into w blocks of equal size; arms of a block share mean and draws, and
+tell of each other, but of no other block. The best block is the hidden one.
+
+A policy that takes over in the middle of an episode has to wait for its end. An episode counts as
+data of its own arm once the steps of its first draw are over, as H steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from pydantic import Field, model_validator
+
+from iopea.errors import InputError
+from iopea.information_order import InformationOrder
+from iopea.model import Count, Model, Positive, check_count
+from iopea.policies import Box
+from iopea.problems.base import Constants, Evaluator, Problem, Simulator, as_policies
+from iopea.seeds import seed_for
+from iopea.systems.finite.estimators import GroupedBatches
+from iopea.types import (
+    Array,
+    Claim,
+    Estimates,
+    Indices,
+    Mask,
+    Policy,
+    Precision,
+    Rollout,
+    State,
+    Trajectory,
+)
+
+#: The advantage of the best arm is at most this, however few the episodes.
+MOST_ADVANTAGE = 0.25
+#: Fewer draws of an arm say nothing: all may be alike, and no standard error would show it.
+LEAST_DRAWS = 8
+
+
+class HiddenArm(Model):
+    """The truth of a hard instance: which arm is best, and by how much.
+
+    Parameters
+    ----------
+    arm : int. The best arm, or any of the best block.
+    advantage : float. How much less it costs than 1/2 [Δ]; at most 1/2.
+    """
+
+    arm: Count = 0
+    advantage: Annotated[Positive, Field(le=0.5)]
+
+    def table(self) -> dict[str, object]:
+        """The ``[hidden]`` table of a problem file."""
+        return self.model_dump()
+
+
+class HardInstance(Model, Problem):
+    """A bandit whose draws last for many steps, and of which a part is seen.
+
+    Parameters
+    ----------
+    policies : int. How many arms there are, at least 2 [|Θ|].
+    width : int. Blocks that say nothing of each other, or 1 for full feedback [w].
+    span : int. Steps for which a draw lasts [H].
+    reveal : int. Draws of an episode, of which one is seen [1/α].
+
+    Examples
+    --------
+    >>> instance = HardInstance(policies=6, width=3, span=5, reveal=2)
+    >>> instance.order(instance.policy_class.net(1.0)).width(), instance.constants.alpha
+    (3, 0.5)
+    """
+
+    kind: ClassVar[str] = "hard-instance"
+    tables: ClassVar[tuple[str, ...]] = ("hidden",)
+
+    policies: Annotated[Count, Field(ge=2)]
+    width: Annotated[Count, Field(ge=1)] = 1
+    span: Annotated[Count, Field(ge=1)] = 1
+    reveal: Annotated[Count, Field(ge=1)] = 1
+
+    @model_validator(mode="after")
+    def _whole_blocks(self) -> Self:
+        if self.policies % self.width:
+            raise ValueError(
+                f"Width must divide the number of policies into blocks of equal size, but "
+                f"{self.width} does not divide {self.policies}."
+            )
+        return self
+
+    @classmethod
+    def read(
+        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
+    ) -> tuple[Self, HiddenArm]:
+        """Problem and hidden arm; with a ``horizon`` in place of an advantage, the hardest one."""
+        instance, hidden = cls(**content["problem"]), dict(content["hidden"])
+        if "horizon" in hidden and "advantage" not in hidden:
+            hidden["advantage"] = instance.hardest(hidden.pop("horizon")).advantage
+        return instance, HiddenArm(**hidden)
+
+    @classmethod
+    def example(cls) -> tuple[Self, HiddenArm]:
+        """Three blocks of two arms, of whose draws half are seen."""
+        return cls(policies=6, width=3, span=3, reveal=2), HiddenArm(arm=4, advantage=0.3)
+
+    @property
+    def full_feedback(self) -> bool:
+        """Whether every arm tells of every other."""
+        return self.width == 1
+
+    @property
+    def episode(self) -> int:
+        """Steps from the initial state until it is reached again [H/α]."""
+        return self.span * self.reveal
+
+    def block(self, arms: Array) -> Indices:
+        """The block of each arm, whose arms share one draw; under full feedback its own."""
+        blocks = self.policies if self.full_feedback else self.width
+        return np.rint(arms).astype(np.intp) // (self.policies // blocks)
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Step within the episode, and its cost, of the arm or of every arm; 0 if not seen."""
+        if not self.full_feedback:
+            return ("phase", "cost")
+        return ("phase", *(f"cost_{arm}" for arm in range(self.policies)))
+
+    @property
+    def claim(self) -> Claim:
+        """Exact on every path where all draws are seen; else a share α of the steps tells."""
+        return "sample-path" if self.reveal == 1 else "distributional"
+
+    @property
+    def policy_class(self) -> Box:
+        """The arms."""
+        return Box(0, self.policies - 1, step=1, labels=("arm",))
+
+    @property
+    def constants(self) -> Constants:
+        """A span of H/α, costs in [0, 1], and L_Θ = 0 for a finite class."""
+        return Constants(
+            span=float(self.episode),
+            lipschitz=0.0,
+            bound=float(self.policies - 1),
+            dimension=1,
+            cost_low=0.0,
+            cost_high=1.0,
+            alpha=1 / self.reveal,
+            sensitivity=1.0,
+        )
+
+    @property
+    def restart_policy(self) -> Policy:
+        """Any arm: episodes end by themselves."""
+        return (0.0,)
+
+    def order(self, policies: Array) -> InformationOrder:
+        """All arms inform each other, or those of a block."""
+        arms = as_policies(policies)[:, 0]
+        if self.full_feedback:
+            return InformationOrder.full_feedback(arms.size)
+        # A key and its opposite are both at least as large only if they are the same.
+        return InformationOrder.from_key(np.outer(self.block(arms), [1, -1]))
+
+    def evaluator(
+        self, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> EpisodeCounter:
+        """Averages of what was seen; they need neither threads nor single precision."""
+        return EpisodeCounter(self, as_policies(policies)[:, 0])
+
+    def simulator(self, truth: HiddenArm, seed: int = 0) -> HardSimulator:
+        """The true system: this instance with that arm as the best one."""
+        return HardSimulator(self, truth, seed)
+
+    def describe(self) -> dict[str, object]:
+        """The ``[problem]`` table of a problem file."""
+        return {"kind": self.kind, **self.model_dump()}
+
+    def check(self, trajectory: Trajectory) -> None:
+        """Refuse phases that don't follow each other, and costs that no draw gives."""
+        super().check(trajectory)
+        phase = trajectory["phase"]
+        expected = (np.floor(phase[:1]) + np.arange(phase.size)) % self.episode
+        wrong = np.flatnonzero(phase != expected)
+        if wrong.size:
+            raise InputError(
+                f"phase is {phase[wrong[0]]:g} at step {wrong[0]}, not {expected[wrong[0]]:g}: an "
+                f"episode has the phases 0 to {self.episode - 1}, one after the other."
+            )
+        for name in self.columns[1:]:
+            cost = trajectory[name]
+            wrong = np.flatnonzero((cost != 0) & ((cost != 1) | (phase >= self.span)))
+            if wrong.size:
+                raise InputError(
+                    f"{name} is {cost[wrong[0]]} at step {wrong[0]}: it is 0 or 1, and from phase "
+                    f"{self.span} on, where it is not seen, 0."
+                )
+
+    def episodes(self, horizon: int) -> int:
+        """Whole episodes in a run [T' = αT/H]."""
+        return check_count("horizon", horizon, least=self.episode) // self.episode
+
+    def hardest(self, horizon: int, arm: int = 0) -> HiddenArm:
+        """The hidden arm whose advantage makes the lower bound large for a horizon.
+
+        Δ = sqrt(log |Θ| / (16 T')) under full feedback, as in the paper's proof, and
+        sqrt(w/T') / 4 otherwise; at most 1/4.
+
+        >>> HardInstance(policies=8, width=4, span=5).hardest(8_000).advantage
+        0.0125
+        """
+        episodes = self.episodes(horizon)
+        squared = math.log(self.policies) if self.full_feedback else self.width
+        return HiddenArm(arm=arm, advantage=min(math.sqrt(squared / episodes) / 4, MOST_ADVANTAGE))
+
+    def lower_bound(self, horizon: int) -> float:
+        """Least expected regret of any learner, the hidden arm being drawn at random.
+
+        With Δ of :meth:`hardest` and T' episodes, of which each wrong one costs Δ H/α:
+
+        - under full feedback (H/α) (ΔT'/2) (1 - (4Δ²T' + log 2)/log |Θ|), by Fano's inequality.
+          The mutual information is at most T' times the divergence of a mean of 1/2 - Δ from 1/2,
+          and that is at most 4Δ². (The paper's sum of two divergences is a little more than 4Δ².)
+        - otherwise (H/α) ΔT' (1 - 1/w - sqrt(-(T'/w) log(1 - 4Δ²))/2), by Pinsker's and Jensen's
+          inequalities, as in the appendix of Auer, Cesa-Bianchi, Freund and Schapire (2002), "The
+          nonstochastic multiarmed bandit problem". For T' >= w it is at least (H/α) sqrt(wT')/20.
+
+        It is 0 where these are negative, as for fewer than three arms under full feedback.
+        """
+        episodes, advantage = self.episodes(horizon), self.hardest(horizon).advantage
+        if self.full_feedback:
+            known = (4 * advantage**2 * episodes + math.log(2)) / math.log(self.policies)
+            wrong = (1 - known) / 2
+        else:
+            distance = math.sqrt(-episodes / self.width * math.log1p(-4 * advantage**2))
+            wrong = 1 - 1 / self.width - distance / 2
+        return self.episode * advantage * episodes * max(wrong, 0.0)
+
+
+class EpisodeCounter(Evaluator):
+    """Average costs of arms over the first draws of episodes."""
+
+    def __init__(self, instance: HardInstance, arms: Array) -> None:
+        self._instance = instance
+        self._arms = np.rint(arms).astype(np.intp)
+        # Under full feedback there is one group, of all arms.
+        groups = instance.block(arms) * (not instance.full_feedback)
+        self._batches = GroupedBatches(groups, instance.width, first=1)
+        self._phase = 0  # of the next step
+        self._arm = -1  # whose episode it is; unknown at first
+        self._left_out = False  # whether the draw in progress began before counting did
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed steps; those of another arm's episode don't count as data."""
+        if not len(trajectory):
+            return 0
+        phase, arm = trajectory["phase"], round(trajectory.policy[0])
+        first = int(np.append(np.flatnonzero(phase == 0), phase.size)[0])
+        counted = phase.size - (0 if arm == self._arm else first)
+        ended = np.flatnonzero(phase == self._instance.span - 1)
+        if self._left_out and ended.size:
+            ended, self._left_out = ended[1:], False
+        if evaluate:
+            self._count(self._arm, trajectory, ended[ended < first])
+            self._count(arm, trajectory, ended[ended >= first])
+        if first < phase.size:
+            self._arm = arm
+        self._phase = int(phase[-1] + 1) % self._instance.episode
+        self._left_out |= not evaluate and self._drawing
+        return counted if evaluate else 0
+
+    @property
+    def _drawing(self) -> bool:
+        """Whether the first draw of an episode is in progress."""
+        return 0 < self._phase < self._instance.span
+
+    def _count(self, arm: int, trajectory: Trajectory, steps: Indices) -> None:
+        """Count the episodes of an arm whose first draw ends at these steps."""
+        if self._instance.full_feedback:
+            columns = [trajectory[f"cost_{each}"][steps] for each in self._arms]
+            self._batches.add(0, np.array(columns).T)
+        elif arm >= 0:
+            block = int(self._instance.block(np.array(arm)))
+            self._batches.add(block, trajectory["cost"][steps, None])
+
+    @property
+    def at_start(self) -> bool:
+        """Whether an episode has just ended."""
+        return self._phase == 0
+
+    def estimates(self) -> Estimates:
+        """Costs by batches of episodes, each of which tells of H steps."""
+        estimates = self._batches.estimates(self._instance.span)
+        told = estimates.steps >= LEAST_DRAWS * self._instance.span
+        if told.all():
+            return estimates
+        sizes = np.broadcast_to(estimates.sizes.T, estimates.sums.T.shape).T
+        return Estimates(estimates.sums * told, sizes * told)
+
+    def forget(self) -> None:
+        """Start counting anew, with the next draw."""
+        self._batches.clear()
+        self._left_out = self._drawing
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these arms."""
+        self._arms = self._arms[mask]
+        self._batches.keep(mask)
+
+    def state_dict(self) -> State:
+        """The episode in progress, the arms and the batches."""
+        return {
+            "phase": self._phase,
+            "arm": self._arm,
+            "left_out": self._left_out,
+            "arms": self._arms.copy(),
+            "batches": self._batches.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._phase, self._arm = int(state["phase"]), int(state["arm"])
+        self._left_out = bool(state["left_out"])
+        self._arms = np.array(state["arms"], dtype=np.intp)
+        self._batches.load_state_dict(state["batches"])
+
+
+class HardSimulator(Simulator):
+    """The true system: it knows the best arm, and the draws that are not seen."""
+
+    problem: HardInstance
+    truth: HiddenArm
+
+    def __init__(self, instance: HardInstance, hidden: HiddenArm, seed: int = 0) -> None:
+        if hidden.arm >= instance.policies:
+            raise InputError(
+                f"The hidden arm is {hidden.arm}, but arms are 0 to {instance.policies - 1}."
+            )
+        super().__init__(instance, hidden, seed)
+        blocks = instance.block(np.arange(float(instance.policies)))
+        self._means = 0.5 - hidden.advantage * (blocks == blocks[hidden.arm])
+        self._rng = Generator(PCG64(seed_for("episodes", seed)))
+        self._phase = 0
+        # Of the episode in progress: the draws that are seen, and those that are paid.
+        self._shown = np.zeros(len(instance.columns) - 1)
+        self._costs = np.zeros(instance.reveal)
+
+    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+        """Play an arm, after what is left of the episode in progress; stop there, if asked."""
+        instance = self.problem
+        if until_start:
+            steps = min(steps, -self._phase % instance.episode)
+        position = self._phase + np.arange(steps)
+        phase, number = position % instance.episode, position // instance.episode
+        shown, costs = self._draw(round(policy[0]), int(np.count_nonzero(phase == 0)))
+        number += self._phase == 0  # the first row is the episode in progress
+        seen = np.where(phase < instance.span, shown[number].T, 0.0)
+        columns = dict(zip(instance.columns, (phase, *seen), strict=True))
+        self._phase = (self._phase + steps) % instance.episode
+        self._shown, self._costs = shown[-1], costs[-1]
+        return Rollout(Trajectory(policy, **columns), costs[number, phase // instance.span])
+
+    def _draw(self, arm: int, episodes: int) -> tuple[Array, Array]:
+        """Draws that are seen and draws that are paid, of the episode in progress and new ones."""
+        instance, wide = self.problem, self._shown.size
+        draws = self._rng.random((episodes, wide + instance.reveal - 1))
+        means = self._means if instance.full_feedback else self._means[[arm]]
+        shown = (draws[:, :wide] < means).astype(np.float64)
+        first = shown[:, [arm if instance.full_feedback else 0]]
+        costs = np.hstack([first, draws[:, wide:] < self._means[arm]])
+        return np.vstack([self._shown, shown]), np.vstack([self._costs, costs])
+
+    def optimum(self) -> tuple[Policy, float]:
+        """The hidden arm."""
+        return (float(self.truth.arm),), 0.5 - self.truth.advantage
+
+    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
+        """Batch sums of the average cost, which is the mean of the arm."""
+        size = float(-(-steps // batches))
+        means = self._means[np.rint(as_policies(policies)[:, 0]).astype(np.intp)]
+        return Estimates(np.tile(size * means, (batches, 1)), np.full(batches, size))
+
+    def restart_time(self, seed: int = 0) -> float:
+        """What is left of an episode, at the most."""
+        return float(self.problem.episode - 1)
+
+    def _state(self) -> State:
+        return {
+            "phase": self._phase,
+            "shown": self._shown.copy(),
+            "costs": self._costs.copy(),
+            "draws": self._rng.bit_generator.state,
+        }
+
+    def _load(self, state: State) -> None:
+        self._phase = int(state["phase"])
+        self._shown, self._costs = np.array(state["shown"]), np.array(state["costs"])
+        self._rng.bit_generator.state = state["draws"]

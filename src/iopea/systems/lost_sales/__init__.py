@@ -1,0 +1,1 @@
+"""Lost sales with a lead time, and its policy families."""

@@ -1,0 +1,303 @@
+"""The newsvendor: what is not sold in a period perishes, and demand that is not met is not seen.
+
+Each period a quantity θ is stocked, sales min(D, θ) are seen, and the cost is
+h (θ - D)^+ + p (D - θ)^+. Its term p D depends on no policy; without it the pseudo-cost
+h (θ - S) - p S of the sales S is left, which is seen.
+
+A lower quantity θ' would have sold min(S, θ'): a higher quantity informs every lower one, on every
+path, and the order has width 1 (label ``definition_sample_path_order``). There is no state, so the
+bias is constant and H = 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from pydantic import field_validator, model_validator
+
+from iopea.demand import Demand, DemandStream, Exponential, demand_from
+from iopea.errors import InputError
+from iopea.information_order import InformationOrder
+from iopea.model import Model, NonNegative
+from iopea.policies import Box
+from iopea.problems.base import BaseStock, Constants, Evaluator, Problem, as_policies
+from iopea.problems.batches import Batches
+from iopea.systems.shop.base import Levels, as_levels
+from iopea.systems.shop.records import tolerance
+from iopea.systems.shop.simulator import DemandSimulator
+from iopea.types import (
+    Array,
+    Claim,
+    Estimates,
+    Mask,
+    Policy,
+    Precision,
+    Rollout,
+    State,
+    Trajectory,
+)
+
+
+class Newsvendor(Model, Problem):
+    """What a newsvendor knows.
+
+    Parameters
+    ----------
+    overage_cost : float. Cost per unit that is left over and perishes [h].
+    underage_cost : float. Cost per unit of demand not met [p].
+    levels : Levels. The order quantities that may be played [Θ].
+
+    Examples
+    --------
+    >>> stand = Newsvendor(overage_cost=1, underage_cost=4, levels={"low": 0, "high": 10})
+    >>> stand.constants.span, stand.constants.lipschitz
+    (0.0, 4.0)
+    """
+
+    kind: ClassVar[str] = "newsvendor"
+    columns: ClassVar[tuple[str, ...]] = ("sales",)
+    optional_columns: ClassVar[tuple[str, ...]] = ("received",)
+
+    overage_cost: NonNegative
+    underage_cost: NonNegative
+    levels: Levels
+
+    _as_levels = field_validator("levels", mode="before")(as_levels)
+
+    @model_validator(mode="after")
+    def _worth_learning(self) -> Self:
+        if self.overage_cost + self.underage_cost == 0:
+            raise ValueError("Both costs are 0, so every quantity is best: give one that is not.")
+        if self.levels.high == 0:
+            raise ValueError("Levels need high > 0, but high is 0.0: nothing could be sold.")
+        return self
+
+    @classmethod
+    def read(
+        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
+    ) -> tuple[Self, Demand]:
+        """Problem and demand from the tables of a problem file."""
+        return cls(**content["problem"]), demand_from(content["demand"], directory)
+
+    @classmethod
+    def example(cls) -> tuple[Self, Demand]:
+        """A stand whose best quantity is 2 log 5 = 3.2."""
+        levels = Levels(low=0, high=10, step=0.2)
+        return cls(overage_cost=1, underage_cost=4, levels=levels), Exponential(mean=2)
+
+    @property
+    def claim(self) -> Claim:
+        """What a lower quantity would have sold is known on every path."""
+        return "sample-path"
+
+    @property
+    def policy_class(self) -> Box:
+        """All quantities in the range."""
+        levels = self.levels
+        return Box(levels.low, levels.high, levels.step, labels=("order quantity",))
+
+    def can_widen(self, axis: int) -> tuple[bool, bool]:
+        """Quantities below 0 mean nothing; all others do."""
+        return self.levels.can_widen
+
+    def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array]:
+        """Sales, and the quantity that was in stock."""
+        return trajectory["sales"], stocked(trajectory)
+
+    @property
+    def constants(self) -> Constants:
+        """H = 0, L_Θ = max{h, p}, and pseudo-costs between -pU and hU."""
+        high = self.levels.high
+        return Constants(
+            span=0.0,
+            lipschitz=max(self.overage_cost, self.underage_cost),
+            bound=high,
+            dimension=1,
+            cost_low=-self.underage_cost * high,
+            cost_high=self.overage_cost * high,
+        )
+
+    @property
+    def restart_policy(self) -> Policy:
+        """Any quantity: every period starts from the same state."""
+        return (self.levels.low,)
+
+    def order(self, policies: Array) -> InformationOrder:
+        """A higher quantity informs every lower one."""
+        return InformationOrder.from_key(as_policies(policies)[:, 0])
+
+    def evaluator(
+        self, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> SalesReplay:
+        """Replay of all quantities; it needs neither several threads nor single precision."""
+        return SalesReplay(self, as_policies(policies)[:, 0])
+
+    @property
+    def base_stock(self) -> BaseStock:
+        """Orders arrive at once, and what is left over perishes."""
+        return BaseStock(0, self.overage_cost, self.underage_cost, perishes=True)
+
+    def simulator(self, truth: Demand, seed: int = 0) -> NewsvendorSimulator:
+        """The true system: this problem under that demand."""
+        return NewsvendorSimulator(self, truth, seed)
+
+    def describe(self) -> dict[str, object]:
+        """The ``[problem]`` table of a problem file."""
+        return {"kind": self.kind, **self.model_dump(exclude_none=True)}
+
+    def check(self, trajectory: Trajectory) -> None:
+        """Refuse negative sales, and sales above the quantity by more than rounding."""
+        super().check(trajectory)
+        sales, quantity = trajectory["sales"], stocked(trajectory)
+        if quantity.size and quantity.min() < 0:
+            step = int(quantity.argmin())
+            raise InputError(f"received is {quantity[step]} at step {step}: it can't be negative.")
+        wrong = np.flatnonzero((sales < 0) | (sales > quantity + self._same(quantity)))
+        if wrong.size:
+            step = int(wrong[0])
+            raise InputError(
+                f"sales are {sales[step]} at step {step}: with {quantity[step]:g} in stock they "
+                f"lie between 0 and {quantity[step]:g}. If another quantity was there, tell it as "
+                "'received'."
+            )
+
+    def _same(self, quantity: Array) -> Array:
+        """By how much quantities may differ and still be the same, as people write them."""
+        return tolerance(quantity, self.levels.step)
+
+    def pseudo_costs(self, sales: Array, quantities: Array) -> Array:
+        """What these sales of a higher quantity would have cost each quantity, added up.
+
+        The cost is h n θ - (h + p) Σ min(S, θ). Once the sales are sorted, each sum takes one
+        look: the sales below θ count in full, all others as θ.
+        """
+        ascending = np.sort(sales)
+        below = np.searchsorted(ascending, quantities)
+        sold = np.append(0.0, np.cumsum(ascending))[below] + quantities * (sales.size - below)
+        stocked = self.overage_cost * sales.size * quantities
+        return np.asarray(stocked - (self.overage_cost + self.underage_cost) * sold)
+
+
+def stocked(trajectory: Trajectory) -> Array:
+    """What was in stock: what was received where that is told, otherwise the quantity played."""
+    received = trajectory.columns.get("received")
+    return np.full(len(trajectory), trajectory.policy[0]) if received is None else received
+
+
+class SalesReplay(Evaluator):
+    """What each quantity would have cost, from the sales of a higher one.
+
+    A batch tells of the quantities up to the lowest one played in it, and says nothing of those
+    above. A learner that plays the highest survivor never meets these.
+    """
+
+    def __init__(self, problem: Newsvendor, quantities: Array) -> None:
+        self._problem = problem
+        self._quantities = np.array(quantities, dtype=np.float64)
+        self._batches = Batches(quantities.size)
+        self.forget()
+
+    def forget(self) -> None:
+        """Start counting anew."""
+        self._batches.clear()
+        self._sales = np.empty(0)  # of the batch in progress
+        self._lowest = np.array([np.inf])  # quantity played in each batch, the last in progress
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed periods, each of which counts."""
+        if not evaluate:
+            return 0
+        sales, quantity = trajectory["sales"], stocked(trajectory)
+        while sales.size:
+            room = self._batches.size - self._sales.size
+            self._sales = np.concatenate([self._sales, sales[:room]])
+            self._lowest[-1] = min(self._lowest[-1], quantity[:room].min())
+            sales, quantity = sales[room:], quantity[room:]
+            if self._sales.size == self._batches.size:
+                self._finish_batch()
+        return len(trajectory)
+
+    def _finish_batch(self) -> None:
+        size, lowest = self._batches.size, self._lowest
+        self._batches.add(size, self._problem.pseudo_costs(self._sales, self._quantities)[None])
+        if self._batches.size > size:  # neighbours were joined
+            lowest = np.minimum(lowest[0::2], lowest[1::2])
+        self._lowest = np.append(lowest, np.inf)
+        self._sales = np.empty(0)
+
+    @property
+    def at_start(self) -> bool:
+        """Every period starts from the same state."""
+        return True
+
+    def estimates(self) -> Estimates:
+        """Pseudo-costs by batch, the one in progress included."""
+        last = self._problem.pseudo_costs(self._sales, self._quantities)
+        sums = np.vstack([self._batches.costs, last])
+        sizes = np.append(np.full(len(sums) - 1, float(self._batches.size)), self._sales.size)
+        if self._quantities.max(initial=0.0) <= self._lowest.min():
+            return Estimates(sums, sizes)
+        told = self._quantities <= self._lowest[:, None]
+        return Estimates(sums * told, sizes[:, None] * told)
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these quantities."""
+        self._quantities = self._quantities[mask]
+        self._batches.keep(mask)
+
+    def state_dict(self) -> State:
+        """Quantities, the batch in progress and the finished ones."""
+        return {
+            "quantities": self._quantities.copy(),
+            "sales": self._sales.copy(),
+            "lowest": self._lowest.copy(),
+            "batches": self._batches.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._quantities = np.array(state["quantities"])
+        self._sales, self._lowest = np.array(state["sales"]), np.array(state["lowest"])
+        self._batches.load_state_dict(state["batches"])
+
+
+class NewsvendorSimulator(DemandSimulator):
+    """The true system: it knows the demand law and the demand that was not met.
+
+    The best quantity is the p/(h + p) quantile of demand, the least one with
+    P(D <= θ) >= p/(h + p), or what of the class is cheapest beside it.
+    """
+
+    problem: Newsvendor
+
+    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+        """Play a quantity; the initial state is there at once."""
+        demand = self._stream.draw(0 if until_start else steps)
+        sales = np.minimum(demand, policy[0])
+        left, lost = policy[0] - sales, demand - sales
+        costs = self.problem.overage_cost * left + self.problem.underage_cost * lost
+        return Rollout(Trajectory(policy, sales=sales), costs)
+
+    def _costs_on(
+        self, stream: DemandStream, policies: Array, steps: int, batches: int
+    ) -> Estimates:
+        quantities, size = as_policies(policies)[:, 0], -(-steps // batches)
+        rows = []
+        for _ in range(batches):
+            demand = stream.draw(size)
+            unavoidable = self.problem.underage_cost * demand.sum()
+            rows.append(self.problem.pseudo_costs(demand, quantities) + unavoidable)
+        return Estimates(np.array(rows), np.full(batches, float(size)))
+
+    def restart_time(self, seed: int = 0) -> float:
+        """No time at all."""
+        return 0.0
+
+    def _state(self) -> State:
+        return {"stream": self._stream.state_dict()}
+
+    def _load(self, state: State) -> None:
+        self._stream.load_state_dict(state["stream"])

@@ -1,0 +1,1 @@
+"""The M/M/1/L queue with deadlines."""

@@ -1,0 +1,168 @@
+"""The true queue, under policies and controllers, and what these see and do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from iopea.errors import InputError
+from iopea.problems.base import as_policies
+from iopea.problems.control import Control
+from iopea.problems.stepped import SteppedSimulator
+from iopea.seeds import seed_for
+from iopea.systems.queue import kernel as kernels
+from iopea.systems.shop import kernel as fleet
+from iopea.types import (
+    Array,
+    Controller,
+    Estimates,
+    Policy,
+    Rollout,
+    State,
+    Trajectory,
+    show_policy,
+)
+
+if TYPE_CHECKING:
+    from iopea.systems.queue.system import QueueRates, ServiceRateQueue
+
+#: Share of a step of the uniformised chain by which its length may be off by rounding.
+_ROUNDING = 1e-9
+
+
+class QueueControl(Control):
+    """Jobs in the system, and the service rate to be chosen."""
+
+    states, actions = ("jobs",), ("rate",)
+    whole = True
+
+    def __init__(self, queue: ServiceRateQueue) -> None:
+        self.records = queue.columns
+        self.highest_state = np.array([float(queue.buffer)])
+        self.highest_action = np.array([float(queue.max_rate)])
+        self._power, self._penalty = queue.power_costs, queue.miss_penalty
+        self._uniform_rate = queue.uniform_rate
+
+    def actions_of(self, policies: Array, states: Array) -> Array:
+        """The rate of each policy for so many jobs."""
+        return np.take_along_axis(policies, states.astype(np.intp), axis=1)
+
+    def costs(self, columns: Mapping[str, Array]) -> Array:
+        """Power and penalties."""
+        power = self._power[columns["rate"].astype(np.intp)] * columns["time"]
+        return np.asarray(power + self._penalty * columns["misses"])
+
+    def lengths(self, columns: Mapping[str, Array]) -> Array:
+        """Steps of the uniformised chain: one each, unless time is continuous."""
+        steps = self._uniform_rate * columns["time"]
+        return np.where(np.abs(steps - 1) < _ROUNDING, 1.0, steps)
+
+    def as_policy(self, controller: Controller) -> Policy:
+        """The rate that it chooses for every number of jobs."""
+        jobs = np.arange(self.highest_state[0] + 1)[:, None]
+        rates = np.clip(np.rint(controller.act(jobs)), 0, self.highest_action)
+        return tuple(rates[:, 0].tolist())
+
+
+class QueueSimulator(SteppedSimulator):
+    """The true queue: it knows the rates."""
+
+    problem: ServiceRateQueue
+    truth: QueueRates
+
+    def __init__(self, problem: ServiceRateQueue, truth: QueueRates, seed: int = 0) -> None:
+        super().__init__(problem, truth, seed)
+        self._rates = np.array([truth.arrival_rate, truth.deadline_rate])
+        self._bits = np.random.PCG64(seed_for("queue", seed))
+        self._jobs = 0
+
+    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+        """Serve at these rates from the present state on; stop once the queue is empty, if asked.
+
+        In continuous time a step costs w(θ_s) times its length, plus C for a miss; its length
+        counts U times, so that costs over elapsed time are those of the uniformised chain.
+        """
+        served = self._served(policy)
+        profile, power, penalty = self.problem.known
+        continuous = self.truth.clock == "continuous"
+        before = self._bits.state
+        draws = np.random.Generator(self._bits).random((steps, 2 if continuous else 1))
+        self._jobs, states, times, events = kernels.roll_out(
+            served, draws, self._rates, profile, self.problem.uniform_rate, self._jobs, until_start
+        )
+        if states.size < steps:
+            # What was drawn but not used belongs to the steps to come.
+            self._bits.state = before
+            self._bits.advance(states.size * draws.shape[1])
+        trajectory = Trajectory(
+            policy,
+            state=states,
+            time=times,
+            arrivals=events == kernels.ARRIVAL,
+            services=events == kernels.SERVICE,
+            misses=events == kernels.MISS,
+        )
+        costs = power[served[states].astype(np.intp)] * times + penalty * trajectory["misses"]
+        elapsed = float(self.problem.uniform_rate * times.sum()) if continuous else None
+        return Rollout(trajectory, costs, elapsed)
+
+    def _served(self, policy: Policy) -> Array:
+        """A policy as rates by state, if it is one."""
+        states, highest = self.problem.buffer + 1, self.problem.max_rate
+        rates = np.array(policy, dtype=np.float64)
+        if len(rates) != states:
+            raise InputError(f"Policy {show_policy(policy)} has {len(rates)} rates, not {states}.")
+        if not ((rates == np.floor(rates)) & (rates >= 0) & (rates <= highest)).all():
+            raise InputError(
+                f"Policy {show_policy(policy)} has a rate that is not whole, 0 to {highest}."
+            )
+        return rates
+
+    def _row(self) -> Array:
+        return np.array([float(self._jobs)])
+
+    def _set_row(self, row: Array) -> None:
+        self._jobs = int(row[0])
+
+    def _noise(self, steps: int) -> Array:
+        draws = 2 if self.truth.clock == "continuous" else 1
+        return np.random.Generator(self._bits).random((steps, draws))
+
+    def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
+        rates = np.clip(np.rint(actions), 0, self.problem.max_rate)
+        births = self._rates[0] * self.problem.profile
+        uniform = self.problem.uniform_rate
+        records = fleet.pass_events(states, rates, noise, births, self._rates[1], uniform)
+        power = self.problem.power_costs[rates[:, 0].astype(np.intp)]
+        return records, power * records[:, 1] + self.problem.miss_penalty * records[:, 4]
+
+    def _elapsed(self, columns: Mapping[str, Array]) -> float | None:
+        if self.truth.clock != "continuous":
+            return None
+        return float(self.problem.uniform_rate * columns["time"].sum())
+
+    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
+        """True costs of policies per step, which are known exactly: all batches are alike."""
+        size = float(-(-steps // batches))
+        costs = kernels.average_costs(as_policies(policies), self._rates, *self.problem.known)
+        per_batch = size * costs / self.problem.uniform_rate
+        return Estimates(np.tile(per_batch, (batches, 1)), np.full(batches, size))
+
+    def optimum(self) -> tuple[Policy, float]:
+        """The best policy and its cost per step, by policy iteration."""
+        best, cost = kernels.best_rates(self._rates, *self.problem.known)
+        return tuple(map(float, best)), cost / self.problem.uniform_rate
+
+    def restart_time(self, seed: int = 0) -> float:
+        """Expected steps of the uniformised chain from the full to the empty queue [D_Θ]."""
+        fastest = np.array(self.problem.restart_policy)
+        time = kernels.time_to_empty(fastest, self._rates, self.problem.profile)
+        return self.problem.uniform_rate * time
+
+    def _state(self) -> State:
+        return {"jobs": self._jobs, "bits": self._bits.state}
+
+    def _load(self, state: State) -> None:
+        self._jobs, self._bits.state = int(state["jobs"]), state["bits"]

@@ -1,0 +1,331 @@
+"""The M/M/1/L queue whose jobs have deadlines, under control of the service rate.
+
+Jobs enter a buffer of size L at rate λ_s while there are s of them; one that finds it full is
+lost. Each waits until it is served or its deadline, exponential with rate μ, has passed; then it
+leaves, at a penalty C. In state s a policy serves at rate θ_s, which takes power w(θ_s) per unit
+of time. Everything is reckoned in steps of the uniformised chain, U per unit of time.
+
+Only the scale λ of the arrivals and the deadline rate μ are unknown, and every policy's records
+tell them: all policies inform each other (label ``queuing_dtv``). From estimates of the two, the
+cost of any policy follows by the birth-death law, and the best one by policy iteration, so that
+no list of policies is needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from iopea.errors import InputError, unknown
+from iopea.information_order import InformationOrder
+from iopea.model import Count, Model, NonNegative, Positive, check_nonnegative
+from iopea.policies import Box
+from iopea.problems.base import Constants, Problem, as_policies
+from iopea.systems.queue.estimator import QueueEstimator
+from iopea.systems.queue.simulator import QueueControl, QueueSimulator
+from iopea.systems.queue.table import QueueTable
+from iopea.types import (
+    Array,
+    Claim,
+    Policy,
+    Precision,
+    Trajectory,
+)
+
+#: Numbers in all policies that differ from the best one in a single rate, at the most.
+MOST_CHANGES = 2**25
+#: Share of the uniformisation constant that counts as rounding.
+_ROUNDING = 1e-12
+
+AtLeastOne = Annotated[Count, Field(ge=1)]
+
+
+class QueueRates(Model):
+    """What the manager doesn't know: the two rates; and how the simulator keeps time.
+
+    Parameters
+    ----------
+    arrival_rate : float. Largest arrival rate of any state [λ].
+    deadline_rate : float. Rate at which the deadline of a job passes [μ].
+    clock : str. ``"uniformized"``: a step is one transition of the uniformised chain.
+        ``"continuous"``: a step lasts until the next event.
+    """
+
+    arrival_rate: Positive
+    deadline_rate: Positive
+    clock: Literal["uniformized", "continuous"] = "uniformized"
+
+    def table(self) -> dict[str, object]:
+        """Its part of the ``[problem]`` table of a problem file.
+
+        >>> QueueRates(arrival_rate=6, deadline_rate=3).table()
+        {'arrival_rate': 6.0, 'deadline_rate': 3.0}
+        """
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+
+class ServiceRateQueue(Model, Problem):
+    """What the manager of a queue knows.
+
+    Parameters
+    ----------
+    buffer : int. The most jobs in the system [L].
+    max_rate : int. Largest service rate; the rates are 0, 1, ... up to it [A_max].
+    arrival_rate_bound, deadline_rate_bound : float. What the unknown rates can't
+        exceed [λ_max, μ_max].
+    miss_penalty : float. Cost of a job whose deadline passes [C].
+    arrivals : str or list. How the arrival rate depends on the jobs s in the system:
+        ``"decaying"`` is λ (1 - s/L), ``"fixed"`` is λ below L. Of a list of L + 1 rates by
+        state only the profile is used, and kept: each as a share of the largest. A job that
+        finds L others is lost, whatever the last entry.
+    power : str or list. Cost per unit of time of each service rate [w]: ``"square"``, or a list
+        of A_max + 1 costs of any shape.
+    uniformization : float, optional. Steps per unit of time [U]; λ_max + L μ_max + A_max if not
+        given.
+    estimator : str. ``"likelihood"`` uses every arrival and miss; ``"boundary"``, as in the
+        paper, the stays in the states 0 and L alone.
+
+    Examples
+    --------
+    >>> queue = ServiceRateQueue(buffer=2, max_rate=3, arrival_rate_bound=10,
+    ...                          deadline_rate_bound=10, miss_penalty=100)
+    >>> queue.uniform_rate, queue.policy_class.count(1.0)
+    (33.0, 64)
+    """
+
+    kind: ClassVar[str] = "queue"
+    columns: ClassVar[tuple[str, ...]] = ("state", "time", "arrivals", "services", "misses")
+    tables: ClassVar[tuple[str, ...]] = ()
+    plug_in: ClassVar[bool] = True
+
+    buffer: AtLeastOne
+    max_rate: AtLeastOne
+    arrival_rate_bound: Positive
+    deadline_rate_bound: Positive
+    miss_penalty: NonNegative
+    arrivals: Literal["decaying", "fixed"] | tuple[float, ...] = "decaying"
+    power: Literal["square"] | tuple[float, ...] = "square"
+    uniformization: Positive | None = None
+    estimator: Literal["likelihood", "boundary"] = "likelihood"
+
+    @field_validator("arrivals", mode="before")
+    @classmethod
+    def _profile(cls, value: Any, info: ValidationInfo) -> Any:
+        rates = _word_or_numbers(value, "arrivals", ("decaying", "fixed"), "buffer", info)
+        if isinstance(rates, str):
+            return rates
+        if rates[0] == 0:
+            raise ValueError("must have a rate above 0 in the empty queue, not 0.")
+        largest = max(rates[:-1])
+        return (*(rate / largest for rate in rates[:-1]), 0.0)
+
+    @field_validator("power", mode="before")
+    @classmethod
+    def _power(cls, value: Any, info: ValidationInfo) -> Any:
+        return _word_or_numbers(value, "power", ("square",), "max_rate", info)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        changes = (self.buffer + 1) ** 2 * self.max_rate
+        if changes > MOST_CHANGES:
+            raise ValueError(
+                f"A buffer of {self.buffer} with rates up to {self.max_rate} makes "
+                f"(L + 1)² A_max = {changes}: it can be at most {MOST_CHANGES}."
+            )
+        if self.miss_penalty + self.power_costs.max() == 0:
+            raise ValueError("All costs are 0, so every policy is best: give one that is not.")
+        entering = self.arrival_rate_bound * self.profile
+        leaving = self.deadline_rate_bound * np.arange(self.buffer + 1) + self.max_rate
+        leaving[0] = 0.0  # in an empty queue there is no one to serve
+        least = float((entering + leaving).max())
+        if self.uniform_rate < least * (1 - _ROUNDING):
+            raise ValueError(
+                f"uniformization is {self.uniform_rate:.10g}, but must be at least {least:.10g}, "
+                "the largest total rate at which a state can be left."
+            )
+        return self
+
+    @classmethod
+    def read(
+        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
+    ) -> tuple[Self, QueueRates]:
+        """Problem and rates from the ``[problem]`` table, which holds both.
+
+        A list of arrivals gives the arrival rate as well, which then needs no entry of its own;
+        if its largest value is 1, it may stand for a profile, to be scaled by that entry.
+        """
+        table = dict(content["problem"])
+        known = {*cls.model_fields, *QueueRates.model_fields}
+        for key in table:
+            if key not in known:
+                raise unknown("key in [problem]", key, known)
+        rates = {key: table.pop(key) for key in QueueRates.model_fields if key in table}
+        problem = cls(**table)
+        if not isinstance(problem.arrivals, str):
+            largest = float(max(table["arrivals"][:-1]))
+            given = rates.setdefault("arrival_rate", largest)
+            if given != largest != 1:
+                raise InputError(
+                    f"arrival_rate is {given!r}, but the largest of the arrivals is {largest}: "
+                    "leave it out, or give the same."
+                )
+        truth = QueueRates(**rates)
+        problem._refuse_above_bounds(truth)
+        return problem, truth
+
+    @classmethod
+    def example(cls) -> tuple[Self, QueueRates]:
+        """The setting of the paper."""
+        queue = cls(
+            buffer=2, max_rate=3, arrival_rate_bound=10, deadline_rate_bound=10, miss_penalty=100
+        )
+        return queue, QueueRates(arrival_rate=6, deadline_rate=3)
+
+    @property
+    def claim(self) -> Claim:
+        """Any policy's records tell the rates, and these the costs, up to chance."""
+        return "distributional"
+
+    @property
+    def policy_class(self) -> Box:
+        """All maps from the jobs in the system to a service rate."""
+        axes = self.buffer + 1
+        labels = tuple(f"rate with {s} job{'' if s == 1 else 's'}" for s in range(axes))
+        return Box([0] * axes, [self.max_rate] * axes, step=1, labels=labels)
+
+    @property
+    def profile(self) -> Array:
+        """Arrival rate by state as a share of the largest; 0 in state L, where jobs are lost."""
+        if not isinstance(self.arrivals, str):
+            return np.array(self.arrivals)
+        decay = np.arange(self.buffer + 1) / self.buffer
+        return 1 - (decay if self.arrivals == "decaying" else np.floor(decay))
+
+    @property
+    def power_costs(self) -> Array:
+        """Cost per unit of time of the rates 0, ..., A_max."""
+        if self.power == "square":
+            return np.arange(self.max_rate + 1.0) ** 2
+        return np.array(self.power)
+
+    @property
+    def known(self) -> tuple[Array, Array, float]:
+        """Profile, power and penalty, as the kernels take them."""
+        return self.profile, self.power_costs, self.miss_penalty
+
+    @property
+    def uniform_rate(self) -> float:
+        """Steps of the uniformised chain per unit of time [U]."""
+        if self.uniformization is not None:
+            return self.uniformization
+        return self.arrival_rate_bound + self.buffer * self.deadline_rate_bound + self.max_rate
+
+    @property
+    def constants(self) -> Constants:
+        """H of the order L log L, as in ``cor:queuing_regret``; its constant, 1, is not proved.
+
+        The class is finite, so L_Θ is 0; and events that stayed unseen need no guard of the
+        rule's, since they have one of the estimator's. In the published experiments β_k was
+        multiplied by 10⁴. That they scaled costs by C_max = w(A_max) + C L μ_max, the bound in
+        the paper's proof, is not on record, but gives the printed rows.
+        """
+        high = float(self.power_costs.max() / self.uniform_rate + self.miss_penalty)
+        published = float(self.power_costs.max()) + (
+            self.miss_penalty * self.buffer * self.deadline_rate_bound
+        )
+        return Constants(
+            span=self.buffer * max(math.log(self.buffer), 1.0) * high,
+            lipschitz=0.0,
+            bound=float(self.max_rate),
+            dimension=self.buffer + 1,
+            cost_low=0.0,
+            cost_high=high,
+            settling=self.buffer,
+            sensitivity=0.0,
+            published_alpha=1.0,
+            published_factor=1e4 * published / high if high > 0 else 1.0,
+        )
+
+    @property
+    def restart_policy(self) -> Policy:
+        """The largest rate in every state empties the queue."""
+        return (float(self.max_rate),) * (self.buffer + 1)
+
+    def order(self, policies: Array) -> InformationOrder:
+        """All policies inform each other."""
+        return InformationOrder.full_feedback(len(policies))
+
+    def evaluator(
+        self, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> QueueEstimator:
+        """Costs by the estimated rates: so little work that neither option matters."""
+        return QueueEstimator(self, as_policies(policies))
+
+    @property
+    def control(self) -> QueueControl:
+        """Jobs in the system, and the service rate to be chosen."""
+        return QueueControl(self)
+
+    def tabular(self, radius: float | None = None) -> QueueTable:
+        """Jobs in the system, and the service rates; whole anyway."""
+        return QueueTable(self)
+
+    def simulator(self, truth: QueueRates, seed: int = 0) -> QueueSimulator:
+        """The true system: this queue with those rates."""
+        self._refuse_above_bounds(truth)
+        return QueueSimulator(self, truth, seed)
+
+    def describe(self) -> dict[str, object]:
+        """The ``[problem]`` table of a problem file, without the rates."""
+        return {"kind": self.kind, **self.model_dump(mode="json", exclude_none=True)}
+
+    def check(self, trajectory: Trajectory) -> None:
+        """Refuse states and events that a queue can't have."""
+        super().check(trajectory)
+        state, time, arrivals, services, misses = (trajectory[name] for name in self.columns)
+        inside = (state == np.floor(state)) & (state >= 0) & (state <= self.buffer)
+        shares = self.profile[np.where(inside, state, 0).astype(np.intp)]
+        flags = np.array([arrivals, services, misses])
+        faults = {
+            f"state is {{state}} at step {{step}}: it must be whole, 0 to {self.buffer}.": ~inside,
+            "time is {time} at step {step}: it must be above 0.": time <= 0,
+            "arrivals, services and misses are {arrivals:g}, {services:g} and {misses:g} at step "
+            "{step}: each must be 0 or 1, and only one of them 1.": (
+                ((flags != 0) & (flags != 1)).any(axis=0) | (flags.sum(axis=0) > 1)
+            ),
+            "A job left at step {step}, but there were 0.": (state == 0) & (services + misses > 0),
+            "A job entered at step {step}, but with {state:g} jobs none can: one that finds the "
+            "queue full is lost, and is no event.": (arrivals > 0) & (shares == 0),
+        }
+        for sentence, fault in faults.items():
+            if fault.any():
+                step = int(fault.argmax())
+                row = {name: float(trajectory[name][step]) for name in self.columns}
+                raise InputError(sentence.format(step=step, **row))
+
+    def _refuse_above_bounds(self, truth: QueueRates) -> None:
+        for name in ("arrival_rate", "deadline_rate"):
+            rate, bound = getattr(truth, name), getattr(self, f"{name}_bound")
+            if rate > bound:
+                raise InputError(f"{name} is {rate}, above {name}_bound, which is {bound}.")
+
+
+def _word_or_numbers(
+    value: Any, name: str, words: tuple[str, ...], last: str, info: ValidationInfo
+) -> str | tuple[float, ...]:
+    """One of the words, or a number for each of 0, ..., the value of the field ``last``."""
+    if isinstance(value, str):
+        if value not in words:
+            raise unknown(name, value, words)
+        return value
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise ValueError(f"must be one of {', '.join(words)} or a list, not {value!r}.")
+    expected = info.data.get(last, 1) + 1
+    if len(value) != expected:
+        raise ValueError(f"must have {expected} entries, {last} and one more, not {len(value)}.")
+    return tuple(check_nonnegative(f"Entry {i} of {name}", each) for i, each in enumerate(value))

@@ -1,0 +1,1 @@
+"""What all systems driven by demand share."""

@@ -1,0 +1,158 @@
+"""What the problems of a shop have in common: levels, records of sales, the time to sell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from pydantic import model_validator
+
+from iopea.demand import Demand
+from iopea.errors import InputError
+from iopea.model import Model, NonNegative, Positive
+from iopea.policies import check_steps
+from iopea.problems.control import Control
+from iopea.seeds import seed_for
+from iopea.systems.shop import kernel as fleet
+from iopea.systems.shop.records import evening_hint
+from iopea.types import Array, Trajectory
+
+#: Longest lead time: more would be a mistake of units.
+MOST_LEAD_TIME = 10_000
+#: Columns of a trajectory that a shop may have beside stock and sales.
+TOLD = ("ordered", "received", "gap")
+#: The most periods without a record in a row: more would be a mistake.
+MOST_GAP = 100_000
+#: Periods of demand from which the time back to the empty shop is estimated.
+_RESTART_PERIODS = 200_000
+
+
+class Levels(Model):
+    """The range of base-stock levels, a whole number of steps long where one is given."""
+
+    low: NonNegative
+    high: NonNegative
+    step: Positive | None = None
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.low > self.high:
+            raise ValueError(f"Levels need low <= high, but low is {self.low} > {self.high}.")
+        if self.step is not None:
+            check_steps("Levels", self.low, self.high, self.step)
+        return self
+
+    @property
+    def can_widen(self) -> tuple[bool, bool]:
+        """Whether there are levels below the lowest, and above the highest."""
+        return self.low > 0, True
+
+
+def as_levels(value: Any) -> Levels:
+    """Levels from the table of a problem file, or as they are."""
+    if isinstance(value, Levels):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError(f"must be a table such as {{ low = 0.0, high = 7.0 }}, not {value!r}.")
+    return Levels(**value)
+
+
+class ShopControl(Control):
+    """Stock and orders under way of a shop, and the orders to be placed.
+
+    Parameters
+    ----------
+    lead_times : mapping. Lead time of each order by its name, in the order of the actions.
+    seen : sequence of str. The same names in the order in which a state has them.
+    high : float. The highest level [U].
+    costs_of : callable. Pseudo-costs from stock, sales and the orders by name.
+    orders_of : callable. What policies of the class order in states.
+    """
+
+    records = ("stock", "sales")
+
+    def __init__(
+        self,
+        lead_times: Mapping[str, int],
+        seen: tuple[str, ...],
+        high: float,
+        costs_of: Callable[[Array, Array, Mapping[str, Array]], Array],
+        orders_of: Callable[[Array, Array], Array],
+    ) -> None:
+        under_way = tuple(
+            f"{name}_{ago}" for name in seen for ago in range(lead_times[name], 0, -1)
+        )
+        self.states = ("on_hand", *under_way)
+        self.actions = tuple(lead_times)
+        self.highest_state = np.full(len(self.states), high)
+        self.highest_action = np.full(len(self.actions), high)
+        first = np.cumsum([1, *(lead_times[name] for name in seen)])
+        self.leads = np.array(list(lead_times.values()), dtype=np.intp)
+        self.offsets = np.array([first[seen.index(name)] for name in lead_times], dtype=np.intp)
+        self._high = high
+        self._costs_of, self._orders_of = costs_of, orders_of
+
+    def actions_of(self, policies: Array, states: Array) -> Array:
+        """What policies of the class order."""
+        return self._orders_of(policies, states)
+
+    def costs(self, columns: Mapping[str, Array]) -> Array:
+        """Pseudo-costs, without the term of demand that no order changes."""
+        orders = {name: columns[name] for name in self.actions}
+        return self._costs_of(columns["stock"], columns["sales"], orders)
+
+    def within(self, states: Array, actions: Array) -> Array:
+        """Orders, cut where they would lift the inventory position above the highest level.
+
+        The first order has the room, and the others what is left of it.
+        """
+        room = np.maximum(self._high - states.sum(axis=1), 0.0)
+        orders = np.empty(actions.shape)
+        for source in range(len(self.actions)):
+            orders[:, source] = np.clip(actions[:, source], 0.0, room)
+            room = room - orders[:, source]
+        return orders
+
+    def advance(self, states: Array, orders: Array, demand: Array) -> Array:
+        """One period of many shops, ``states`` changed in place: stock and sales."""
+        return fleet.pass_periods(states, orders, demand, self.offsets, self.leads)
+
+
+def check_records(trajectory: Trajectory) -> None:
+    """Refuse what can't have been written down.
+
+    Sales above the stock are refused unless arrivals are told: with these, stock of the evening can
+    be told from stock of the morning.
+    """
+    for name, values in trajectory.columns.items():
+        if values.size and values.min() < 0:
+            step = int(values.argmin())
+            raise InputError(f"{name} is {values[step]} at step {step}: it can't be negative.")
+    gap = trajectory.columns.get("gap", np.zeros(0))
+    wrong = np.flatnonzero((gap != np.floor(gap)) | (gap > MOST_GAP))
+    if wrong.size:
+        step = int(wrong[0])
+        raise InputError(
+            f"gap is {gap[step]} at step {step}: give the number of periods without a record "
+            f"just before the step, 0 if there are none and at most {MOST_GAP:,}."
+        )
+    stock, sales = trajectory["stock"], trajectory["sales"]
+    above = np.flatnonzero(sales > stock)
+    if above.size and "received" not in trajectory.columns:
+        step = int(above[0])
+        raise InputError(
+            f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: "
+            f"they can be at most that.{evening_hint(stock, sales)}"
+        )
+
+
+def time_to_sell(demand: Demand, seed: int) -> float:
+    """Expected periods until demand adds up to 1 [E(τ)], on one long path; infinite if never."""
+    path = demand.stream(seed_for("restart", seed)).draw(_RESTART_PERIODS)
+    passages, periods, total = 0, 0, 0.0
+    for period, wanted in enumerate(path.tolist(), start=1):
+        total += wanted
+        if total >= 1:
+            passages, periods, total = passages + 1, period, 0.0
+    return periods / passages if passages else np.inf

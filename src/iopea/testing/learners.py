@@ -1,0 +1,204 @@
+"""What every learner keeps to, on every problem that it fits.
+
+A check takes a learner's class, a problem and its truth, and raises a :class:`ContractError`
+with a sentence. It knows no learner by name::
+
+    @pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda check: check.__name__)
+    def test_contract(check):
+        check(MyLearner, *LostSales.example())
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from iopea.learners.base import Learner
+from iopea.problems.base import Problem, Simulator
+from iopea.simulate import run
+from iopea.testing.learning import held_by
+from iopea.testing.tools import (
+    random,
+    refusal,
+    require,
+    require_inside,
+    require_same,
+    stored,
+)
+from iopea.types import Controller, Recommendation, State, Trajectory, Truth
+
+LearnerCheck = Callable[[type[Learner], Problem, Any], None]
+
+#: Steps after which a learner is saved, and goes on from the file.
+PARTS = (1, 1, 6, 40, 353, 1, 598)
+#: Steps of the run that is told in pieces, and the longest piece.
+TOLD, LONGEST = 700, 90
+
+
+def _settings(learner: type[Learner]) -> dict[str, Any]:
+    """A horizon and a seed, which every learner takes."""
+    names = set(inspect.signature(learner).parameters)
+    require(
+        {"horizon", "seed"} <= names,
+        f"{learner.name} must take a horizon and a seed, but takes {', '.join(sorted(names))}.",
+    )
+    return {"horizon": sum(PARTS), "seed": 5}
+
+
+def asks_the_same(learner: type[Learner], problem: Problem, truth: Truth) -> None:
+    """Asking changes nothing; wrong tells are refused and change nothing either."""
+    one = learner(problem, **_settings(learner))
+    system = problem.simulator(truth, seed=10)
+    run(one, system, 37)  # of oracles, the runner has told the truth by now
+    before = copy.deepcopy(one.state_dict())
+    play = one.ask()
+    require(play == one.ask(), "ask() must answer the same until tell().")
+    require(play.steps >= 1, f"ask() must ask for at least 1 step, not {play.steps}.")
+    require_same(one.state_dict(), before, "ask() must change nothing")
+    rollout = system.carry_out(play, play.steps if play.steps < LONGEST else LONGEST)
+    columns = rollout.trajectory.columns
+    wrong = [Trajectory(play.policy, **{name: [] for name in list(columns)[:-1]})]
+    if play.steps < LONGEST and not learner.takes_any:
+        longer = {name: np.append(values, values[-1:]) for name, values in columns.items()}
+        wrong.append(Trajectory(play.policy, **longer))
+    if not isinstance(play.policy, Controller):
+        # A policy outside the class: some learners take data of all policies in it.
+        outside = 2 * problem.policy_class.bound + 1
+        wrong.append(Trajectory([value + outside for value in play.policy], **columns))
+    elif problem.control is not None:
+        for name in (*problem.control.states, *problem.control.actions):
+            below = {**columns, name: np.append(columns[name][:-1], -5.0)}
+            wrong.append(Trajectory(play.policy, **below))
+    for trajectory in wrong:
+        said = refusal(lambda told=trajectory: one.tell(told))  # type: ignore[misc]
+        require(said.endswith("."), "A trajectory that was not asked for must be refused.")
+    one.tell(Trajectory(play.policy, **{name: [] for name in columns}))
+    require_same(
+        one.state_dict(), before, "A refused tell(), and an empty one, must change nothing"
+    )
+    one.tell(rollout.trajectory)
+
+
+def runs_exactly(learner: type[Learner], problem: Problem, truth: Truth) -> None:
+    """A run has the horizon asked for, as a whole and saved and resumed, bit for bit."""
+    settings = _settings(learner)
+    whole, resumed = learner(problem, **settings), learner(problem, **settings)
+    result = run(whole, problem.simulator(truth, seed=10), sum(PARTS))
+    require(
+        result.costs.size == whole.steps == sum(PARTS) and np.isfinite(result.costs).all(),
+        f"A run of {sum(PARTS)} steps has {result.costs.size} costs; the learner says "
+        f"{whole.steps}.",
+    )
+    require(result.outlook.endswith("."), f"The outlook is no sentence: {result.outlook!r}.")
+    parts, system = [], problem.simulator(truth, seed=10)
+    for steps in PARTS:
+        parts.append(run(resumed, system, steps).costs)
+        saved, there = stored(resumed.state_dict()), stored(system.state_dict())
+        resumed, system = learner(problem, **settings), problem.simulator(truth, seed=10)
+        resumed.load_state_dict(saved)
+        system.load_state_dict(there)
+    require_same(
+        {"costs": np.concatenate(parts), "state_dict()": resumed.state_dict()},
+        {"costs": result.costs, "state_dict()": whole.state_dict()},
+        "A run that was saved and resumed must be the same as a whole one",
+    )
+    if not learner.oracle:  # which the runner has not told the truth again
+        _same_choice(resumed.recommend(), result.recommendation, problem)
+
+
+def _same_choice(one: Recommendation, other: Recommendation, problem: Problem) -> None:
+    if isinstance(one, tuple):
+        require_inside(problem, np.array([one]), "recommend()")
+    if isinstance(one, Controller) and isinstance(other, Controller) and problem.control:
+        states = problem.control.highest_state * random("states").random((20, 1))
+        if problem.control.whole:
+            states = np.floor(states)
+        one_acts, other_acts = one.act(states), other.act(states)
+        problem.control.check(states, one_acts)
+        require(
+            np.array_equal(one_acts, other_acts) and one.table() == other.table(),
+            f"A learner that was resumed recommends {one}, which acts otherwise than {other}.",
+        )
+        return
+    require(one == other, f"A learner that was resumed recommends {one}, a whole run {other}.")
+
+
+def told_in_pieces(learner: type[Learner], problem: Problem, truth: Truth) -> None:
+    """It makes no difference in which pieces a learner is told what happened."""
+    settings = _settings(learner)
+    whole, pieces = learner(problem, **settings), learner(problem, **settings)
+    if learner.oracle:  # the runner tells it, and then what it is told tells it nothing
+        return
+    system, rng = problem.simulator(truth, seed=11), random("pieces")
+    while whole.steps < TOLD:
+        play = whole.ask()
+        trajectory = system.carry_out(play, TOLD - whole.steps).trajectory
+        whole.tell(trajectory)
+        first = 0
+        while first < len(trajectory):
+            last = min(first + int(rng.integers(1, LONGEST)), len(trajectory))
+            part = {name: values[first:last] for name, values in trajectory.columns.items()}
+            pieces.tell(Trajectory(pieces.ask().policy, **part))
+            first = last
+    require_same(
+        pieces.state_dict(), whole.state_dict(), "Told in pieces, a learner must learn the same"
+    )
+
+
+def same_seed_same_run(learner: type[Learner], problem: Problem, truth: Truth) -> None:
+    """The seed alone decides what a learner leaves to chance."""
+    settings = _settings(learner)
+    states = []
+    for _ in range(2):
+        one = learner(problem, **settings)
+        costs = run(one, problem.simulator(truth, seed=12), 300).costs
+        states.append({"costs": costs, "state_dict()": one.state_dict()})
+    require_same(states[0], states[1], "Two runs of one seed must be the same")
+
+
+def holds_no_truth(learner: type[Learner], problem: Problem, truth: Truth) -> None:
+    """A learner that is no oracle holds no part of the truth, and takes none."""
+    if learner.oracle:
+        return
+    one = learner(problem, **_settings(learner))
+    run(one, problem.simulator(truth, seed=13), 300)
+    held = held_by(one, (type(truth), Simulator))
+    require(held is None, f"The learner holds part of the truth: {held!r}.")
+    said = refusal(lambda: one.see(None))  # type: ignore[arg-type]
+    require(said.endswith("."), f"{learner.name} is no oracle, but takes the truth.")
+
+
+def refuses_states_of_others(learner: type[Learner], problem: Problem, truth: Truth) -> None:
+    """A state of other settings, or a damaged one, is refused and changes nothing."""
+    settings = _settings(learner)
+    one = learner(problem, **settings)
+    run(one, problem.simulator(truth, seed=14), 100)
+    before = copy.deepcopy(one.state_dict())
+    foreign: list[State] = [{**before, "learner": "another"}, {**before, "settings": {}}]
+    if before["state"]:
+        foreign.append({**before, "state": {}})
+    for state in foreign:
+        said = refusal(lambda given=state: one.load_state_dict(given))  # type: ignore[misc]
+        require(said.startswith("Cannot load"), "A state that does not fit must be refused.")
+    require_same(one.state_dict(), before, "A refused state must change nothing")
+
+
+#: Every check of a learner.
+LEARNER_CHECKS: tuple[LearnerCheck, ...] = (
+    asks_the_same,
+    runs_exactly,
+    told_in_pieces,
+    same_seed_same_run,
+    holds_no_truth,
+    refuses_states_of_others,
+)
+
+
+def check_learner(learner: type[Learner], problem: Problem, truth: Truth) -> None:
+    """Run all checks of a learner on a problem; the first that fails is raised."""
+    for check in LEARNER_CHECKS:
+        check(learner, problem, truth)
