@@ -15,7 +15,7 @@ import iopea
 from iopea.demand import LAWS
 from iopea.problem_files import parse_problem
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 

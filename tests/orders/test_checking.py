@@ -25,7 +25,7 @@ from iopea.problems.base import Constants, Evaluator, Problem, Simulator
 from iopea.systems import PROBLEMS
 from iopea.types import Estimates, Rollout, Trajectory
 
-ORDERS = Path(__file__).parent.parent / "examples" / "orders"
+ORDERS = Path(__file__).parents[2] / "examples" / "orders"
 DEMAND = Exponential(mean=1.0, maximum=3.0, zero_probability=0.3)
 #: A statistical test here fails by chance with at most this probability.
 CHANCE = 1e-6

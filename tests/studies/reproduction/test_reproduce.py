@@ -26,7 +26,7 @@ from iopea.studies.reproduction.costs import SIZES, Choice
 from iopea.studies.reproduction.reproduce import TARGETS, tasks_for
 from iopea.studies.reproduction.surface import cost_surface
 
-PAPER = Path(__file__).parents[1] / "examples" / "paper"
+PAPER = Path(__file__).parents[3] / "examples" / "paper"
 SMALL = """
 [problem]
 kind = "lost-sales"
@@ -321,7 +321,7 @@ def test_compare_tests_learners_with_all_tests_accounted_for(iopea, tmp_path):
     assert len(list((out / "tasks").iterdir())) == finished
 
 
-EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.toml"))
+EXAMPLES = sorted((Path(__file__).parents[3] / "examples").glob("*.toml"))
 
 
 def test_compare_takes_every_example_and_short_runs(iopea, tmp_path):

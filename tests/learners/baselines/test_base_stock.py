@@ -26,7 +26,7 @@ from iopea.testing.twins import assert_same_state, base_stock_period
 from iopea.types import Stop
 
 LEARNERS = (Convex, SGDBaseStock, OrderUpTo)
-PAPER = Path(__file__).parent.parent / "examples" / "paper"
+PAPER = Path(__file__).parents[3] / "examples" / "paper"
 DEMAND = Exponential(mean=1.0, maximum=3.0, zero_probability=0.3)
 
 

@@ -29,7 +29,7 @@ from iopea.systems.shop.table import Simplex
 from iopea.testing.twins import assert_same_state
 from iopea.types import Controller, Trajectory
 
-PAPER = Path(__file__).parents[1] / "examples" / "paper"
+PAPER = Path(__file__).parents[3] / "examples" / "paper"
 LEARNERS = (UCRL2, FeedbackGraph)
 
 

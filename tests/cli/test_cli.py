@@ -16,7 +16,7 @@ from iopea.systems import PROBLEMS
 from iopea.testing.tools import as_toml
 
 run_module = importlib.import_module("iopea.simulate")  # iopea.run is the function
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").rglob("*.toml"))
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.toml"))
 GOOD = """
 [problem]
 kind = "lost-sales"
