@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from iopea.guarantees import robustness
+from iopea.studies.guarantees import robustness
 
 from iopea.demand import Exponential
 from iopea.seeds import seed_for

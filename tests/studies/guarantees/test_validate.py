@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from iopea.guarantees import survival
+from iopea.studies.guarantees import survival
 from scipy.stats import binom, binomtest
 from typer.testing import CliRunner
 
