@@ -8,16 +8,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from iopea.comparison.curves import curves_of, looks
 from iopea.comparison.figures import costs_over_time
 from iopea.comparison.statistics import LEVEL, holm, mean_of, welch
 from iopea.comparison.store import Store
-from iopea.comparison.tables import IMPROVED, WORSE, Cell, Figure, Line, Report, Table, runs
+from iopea.comparison.tables import (
+    IMPROVED,
+    WORSE,
+    Cell,
+    Figure,
+    Line,
+    Report,
+    Table,
+    run_facts,
+    runs,
+)
 from iopea.comparison.tasks import Row, Task, best_from, system_text
 from iopea.errors import InputError
 from iopea.learners import learner_named
 from iopea.problems.base import Problem
-from iopea.studies.reproduction.curves import Curve, curves, looks
-from iopea.studies.reproduction.reproduce import facts
 from iopea.types import Truth
 
 #: Characters of a label, which is part of names of files.
@@ -84,7 +93,7 @@ class Comparison:
             title="Learners side by side",
             lead=(about,),
             parts=(self._costs(store), self._regrets(store), *figures),
-            facts=facts(self.seeds, self.evaluation, store),
+            facts=run_facts(self.seeds, self.evaluation, len(store)),
         )
 
     def _rows(self, label: str, name: str, store: Store) -> list[Row]:
@@ -170,13 +179,12 @@ class Comparison:
 
     def _figure(self, label: str, store: Store) -> Figure:
         tasks = {name: self.runs(label, name) for name in self.learners}
-        recommended: list[Curve] = curves(tasks, store, "cost")
         best = best_from(store.rows(self.runs(label, _YARDSTICK)[0].best.key)[0])
         return costs_over_time(
             f"costs-{label}",
             f"Costs over time, {label}",
-            recommended,
-            curves(tasks, store, "average"),
+            curves_of(tasks, store, "cost"),
+            curves_of(tasks, store, "average"),
             best.cost,
             self.command,
             f"{label}: {runs(len(self.seeds))}. The dotted line is the best policy of the class.",

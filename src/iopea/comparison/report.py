@@ -147,7 +147,7 @@ def to_html(report: Report) -> str:
 
 
 def _resource(name: str) -> str:
-    return files("iopea.comparison").joinpath(name).read_text(encoding="utf-8")
+    return files("iopea.comparison").joinpath("templates", name).read_text(encoding="utf-8")
 
 
 def _table(table: Table, place: str, commands: _Commands) -> str:

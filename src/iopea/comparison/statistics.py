@@ -26,19 +26,21 @@ class Mean:
 
 
 def mean_of(values: Sequence[float] | Array) -> Mean:
-    """Mean and Student interval; a single value has an interval of unknown width.
+    """Mean with its Student interval; a single value has an interval of unknown width.
 
     >>> found = mean_of([1.0, 2.0, 3.0])
     >>> found.value, round(found.half, 2), found.count
     (2.0, 2.48, 3)
     """
     sample = np.asarray(values, dtype=np.float64)
-    count = sample.size
-    if count < 2:
-        return Mean(float(sample.mean()), float("nan"), count)
-    error = sample.std(ddof=1) / np.sqrt(count)
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * error)
-    return Mean(float(sample.mean()), half, count)
+    half = float(half_width(sample)) if sample.size > 1 else float("nan")
+    return Mean(float(sample.mean()), half, sample.size)
+
+
+def half_width(values: Array) -> float | Array:
+    """Half the width of the 95 % Student interval of the mean over the first axis."""
+    quantile = stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)
+    return quantile * stats.sem(values)  # type: ignore[no-any-return]
 
 
 def welch(one: Sequence[float], other: Sequence[float], exact: bool = False) -> float:
@@ -66,26 +68,26 @@ def welch(one: Sequence[float], other: Sequence[float], exact: bool = False) -> 
     scale = max(abs(left), abs(right))
     if max(spread, other_spread) <= _SAME * scale:
         return 1.0 if abs(left - right) <= _SAME * scale else 0.0
-    number = max(len(one), 2)  # of no effect where there is no spread
+    if exact:
+        return float(stats.ttest_1samp(other, left).pvalue)
+    # From the moments, as SciPy warns of samples in which all values are the same.
     test = stats.ttest_ind_from_stats(
-        left, spread, number, right, other_spread, len(other), equal_var=False
+        left, spread, len(one), right, other_spread, len(other), equal_var=False
     )
     return float(test.pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values that account for how many tests were made (Holm 1979); NaN stays NaN.
+    """P-values adjusted for the number of tests (Holm 1979); NaN stays NaN.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
     """
     values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values)[: np.count_nonzero(~np.isnan(values))]  # NaN comes last
+    scaled = np.arange(order.size, 0, -1) * values[order]
     adjusted = np.full(values.size, np.nan)
-    order = [int(index) for index in np.argsort(values) if not np.isnan(values[index])]
-    largest = 0.0
-    for rank, index in enumerate(order):
-        largest = max(largest, min(1.0, (len(order) - rank) * float(values[index])))
-        adjusted[index] = largest
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
     return [float(value) for value in adjusted]
 
 

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import math
+import platform
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Literal
+
+import iopea
+from iopea.comparison.statistics import LEVEL
 
 Verdict = Literal["reproduced", "differs", "better"]
 Unit = Literal["cost", "share"]
@@ -13,6 +18,8 @@ Unit = Literal["cost", "share"]
 _SMALLEST = 1e-3
 #: Signs of a significant improvement, and of the opposite.
 IMPROVED, WORSE = "★", "○"
+#: Packages whose versions a report names.
+_PACKAGES = ("numpy", "scipy", "numba", "polars", "joblib")
 
 
 @dataclass(frozen=True)
@@ -159,3 +166,24 @@ class Report:
     lead: tuple[str, ...]
     parts: tuple[Table | Figure, ...]
     facts: tuple[tuple[str, str], ...]
+
+
+def run_facts(seeds: range, evaluation: int, finished: int) -> tuple[tuple[str, str], ...]:
+    """Versions, seeds and tests, for the foot of a report."""
+    return (
+        *versions(),
+        ("seeds", f"{seeds[0]} to {seeds[-1]}, the same chance for all learners of a setting"),
+        ("evaluation", f"{evaluation:,} steps, the same for all policies of a setting"),
+        ("tests", f"Welch's, two-sided, at {100 * LEVEL:g} %"),
+        ("finished tasks in the folder", str(finished)),
+    )
+
+
+def versions() -> tuple[tuple[str, str], ...]:
+    """Versions of the library and of what it stands on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
+    return (
+        ("iopea", iopea.__version__),
+        ("Python", platform.python_version()),
+        ("packages", packages),
+    )

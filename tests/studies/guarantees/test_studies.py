@@ -12,6 +12,7 @@ import pytest
 
 from iopea.elimination.theorem import Elimination, Paired
 from iopea.studies.guarantees.alpha import Alpha
+from iopea.studies.guarantees.bounds import Bounds
 from iopea.studies.guarantees.fits import (
     above_zero,
     at_most,
@@ -23,8 +24,7 @@ from iopea.studies.guarantees.fits import (
     seldom,
 )
 from iopea.studies.guarantees.growth import Growth, looks
-from iopea.studies.guarantees.measured import ArmsPlayed, cases, regret_of_arms
-from iopea.studies.guarantees.price import Bounds
+from iopea.studies.guarantees.regrets import ArmsPlayed, cases, regret_of_arms
 from iopea.studies.guarantees.study import Finding, Part, Study, Values
 from iopea.studies.guarantees.width import SIZES, Width, compared
 from iopea.studies.reproduction.curves import upper_bound

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from iopea.studies.guarantees import survival
 from scipy.stats import binom, binomtest
 from typer.testing import CliRunner
 
@@ -14,6 +13,7 @@ from iopea.cli import learn as cli
 from iopea.cli import validate as cli_validate
 from iopea.comparison.tables import Figure
 from iopea.elimination.theorem import Elimination, Paired
+from iopea.studies.guarantees import survival
 from iopea.studies.guarantees.cases import QUICK, cases, published_cases
 from iopea.studies.guarantees.registry import STUDIES
 from iopea.studies.guarantees.study import Check, Finding, Grid, Part, Study

@@ -18,13 +18,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from iopea.cli import learn as cli
-from iopea.comparison.figures import cost_surface_figure, costs_over_time, regret_figure
+from iopea.comparison.curves import Curve
+from iopea.comparison.figures import costs_over_time
 from iopea.comparison.statistics import growth, holm, mean_of, welch
 from iopea.studies.reproduction import costs, curves
 from iopea.studies.reproduction import scenarios as scenarios_module
 from iopea.studies.reproduction.costs import SIZES, Choice
 from iopea.studies.reproduction.reproduce import TARGETS, tasks_for
-from iopea.studies.reproduction.surface import cost_surface
+from iopea.studies.reproduction.surface import cost_surface, cost_surface_figure
 
 PAPER = Path(__file__).parents[3] / "examples" / "paper"
 SMALL = """
@@ -144,14 +145,14 @@ def check_picture(picture):
 def test_curves_are_drawn_with_their_names():
     steps = np.array([1e3, 1e4])
     found = [
-        curves.Curve(name, steps, np.array([[level + 1, level], [level + 2, level]]))
+        Curve(name, steps, np.array([[level + 1, level], [level + 2, level]]))
         for level, name in enumerate(("iopea", "my-learner"), start=2)
     ]
-    flat = curves.Curve("random", np.array([1e4]), np.array([[30.0]]))
+    flat = Curve("random", np.array([1e4]), np.array([[30.0]]))
     picture = costs_over_time("a", "A", [*found, flat], found, 2.0, "iopea compare", "About.")
     check_picture(picture)
     panel = curves.RegretPanel("shop", found, np.array([[1e3, 1e4], [1e4, 1e5]]))
-    drawn = regret_figure([panel], "iopea reproduce regret")
+    drawn = curves.regret_figure([panel], "iopea reproduce regret")
     check_picture(drawn)
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from matplotlib.figure import Figure as Canvas
 
 from iopea.comparison.figures import drawing, finished
 from iopea.comparison.tables import Figure
@@ -142,8 +141,7 @@ def _figure(points: Array, curves: Array, full: bool) -> Figure:
         HardInstance(policies=_POLICIES, width=_WIDTH, reveal=round(each)).lower_bound(horizon)
         for each in points
     ]
-    with drawing():
-        canvas = Canvas(figsize=(4.6, 3.4), layout="constrained")
+    with drawing(4.6, 3.4) as canvas:
         axes = canvas.subplots()
         draw_sweep(axes, points, curves, "paired", "1/α", lower=np.array(lower))
         axes.set_title(f"worst regret after {horizon:,} steps", loc="left", fontsize=9)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 
 from iopea.comparison.figures import drawing, finished
 from iopea.comparison.tables import Figure
 from iopea.comparison.tasks import system_text
 from iopea.studies.guarantees.fits import at_most, level, seldom
 from iopea.studies.guarantees.gaps import ArmsPart
-from iopea.studies.guarantees.measured import (
+from iopea.studies.guarantees.regrets import (
     MISSED,
     cases,
     largest_loss,
@@ -27,6 +25,9 @@ from iopea.studies.reproduction.curves import upper_bound
 from iopea.systems.hard_instance import HardInstance, HiddenArm
 from iopea.theory import Bound
 from iopea.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _RULES = ("paired", "theorem")
 #: Horizons by system.
@@ -305,8 +306,7 @@ def _checks(full: bool, line: _Line, values: Mapping[str, Values]) -> list[Check
 def _figure(full: bool, lines: list[_Line], values: Mapping[str, Values]) -> Figure:
     titles = list(dict.fromkeys(line.title for line in lines))
     rows = -(-len(titles) // _COLUMNS)
-    with drawing():
-        canvas = Canvas(figsize=(7.4, 2.5 * rows + 0.5), layout="constrained")
+    with drawing(7.4, 2.5 * rows + 0.5) as canvas:
         panels = canvas.subplots(rows, _COLUMNS, squeeze=False).ravel()
         handles: dict[str, Any] = {}
         for axes, title in zip(panels, titles, strict=False):

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from iopea.comparison.formats import markdown
 from iopea.comparison.output import made_how, picture_beside, write_file
+from iopea.comparison.tables import versions
 from iopea.studies.guarantees.study import Check, Finding, Grid, Part, Study
-from iopea.studies.reproduction.reproduce import versions
 
 TITLE = "What the library promises, measured"
 #: Characters of a first column that are never broken.

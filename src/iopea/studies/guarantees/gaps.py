@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from iopea.studies.guarantees.fits import at_most
-from iopea.studies.guarantees.measured import regret_of_arms
+from iopea.studies.guarantees.regrets import regret_of_arms
 from iopea.studies.guarantees.study import Check, Part, Values
 from iopea.systems.hard_instance import HardInstance
 from iopea.types import Array

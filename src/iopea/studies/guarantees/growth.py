@@ -12,7 +12,7 @@ import numpy as np
 from iopea.studies.guarantees.fits import at_most, at_most_worst, level
 from iopea.studies.guarantees.gaps import ArmsPart
 from iopea.studies.guarantees.growth_tables import Curves, exponent_grid, growth_figure, shape_grid
-from iopea.studies.guarantees.measured import cases, regret_on_same_chance
+from iopea.studies.guarantees.regrets import cases, regret_on_same_chance
 from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
 from iopea.studies.reproduction.curves import upper_bound
 from iopea.types import Array

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 
 from iopea.comparison.figures import drawing, finished
 from iopea.comparison.tables import Figure
@@ -21,6 +19,9 @@ from iopea.studies.guarantees.fits import (
 from iopea.studies.guarantees.study import Grid
 from iopea.studies.guarantees.sweep import command, draw_mean, log_axes, mean_text
 from iopea.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: The place of each rule among the styles.
 _STYLES = {"paired": 0, "theorem": 1, "published": 2}
@@ -135,8 +136,7 @@ def growth_figure(full: bool, found: list[Curves]) -> Figure:
     """A panel for each system."""
     titles = list(dict.fromkeys(each.title for each in found))
     rows = -(-len(titles) // _COLUMNS)
-    with drawing():
-        canvas = Canvas(figsize=(7.4, 2.5 * rows + 0.5), layout="constrained")
+    with drawing(7.4, 2.5 * rows + 0.5) as canvas:
         panels = canvas.subplots(rows, _COLUMNS, squeeze=False).ravel()
         handles: dict[str, Any] = {}
         for axes, title in zip(panels, titles, strict=False):

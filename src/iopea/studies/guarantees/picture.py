@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from matplotlib.figure import Figure as Canvas
-
 from iopea.comparison.figures import drawing, finished
 from iopea.comparison.tables import Figure
 
@@ -21,9 +19,7 @@ def losses_figure(points: Sequence[Point], command: str) -> Figure:
     """Fractions of lost runs with their bounds, against δ."""
     names = list(dict.fromkeys(name for name, *_ in points))
     deltas = list(dict.fromkeys(delta for _, delta, *_ in points))
-    with drawing():
-        size = (7.4, _MARGIN + _LINE * len(names))
-        canvas = Canvas(figsize=size, layout="constrained")
+    with drawing(7.4, _MARGIN + _LINE * len(names)) as canvas:
         panels = canvas.subplots(1, len(deltas), sharey=True, squeeze=False)[0]
         for axes, delta in zip(panels, deltas, strict=True):
             for name, at, share, upper in points:

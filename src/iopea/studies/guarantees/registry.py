@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from iopea.studies.guarantees.alpha import Alpha
+from iopea.studies.guarantees.bounds import Bounds
 from iopea.studies.guarantees.growth import Growth
-from iopea.studies.guarantees.price import Bounds
 from iopea.studies.guarantees.robustness import Robustness
 from iopea.studies.guarantees.study import Study
 from iopea.studies.guarantees.survival import Survival

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Canvas
 
 from iopea.comparison.figures import drawing, finished
 from iopea.comparison.tables import Figure
@@ -15,6 +14,9 @@ from iopea.learners.diagnostics import FALSE_ALARM
 from iopea.studies.guarantees.study import Grid, Values
 from iopea.studies.guarantees.sweep import command
 from iopea.types import Array, show_policy
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _COLOURS = ("#aa3377", "#4477aa", "#228833", "#ccbb44")
 
@@ -186,8 +188,7 @@ def _above(cost: float, best: float) -> str:
 
 def figure(full: bool, results: list[Result], largest: Array) -> Figure:
     """When dependence and changes were noticed, and how large evidence gets by chance."""
-    with drawing():
-        canvas = Canvas(figsize=(7.4, 3.0), layout="constrained")
+    with drawing(7.4, 3.0) as canvas:
         left, middle, right = canvas.subplots(1, 3)
         _draw_notices(left, [each for each in results if each.case.fails == "dependence"], 0)
         left.set_title("demand that depends", loc="left", fontsize=9)

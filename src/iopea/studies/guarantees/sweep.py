@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter
 
 from iopea.comparison.statistics import mean_of
 from iopea.studies.guarantees.fits import exponent_text, power
 from iopea.types import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: Colours of curves, told apart by their markers as well.
 COLOURS = ("#aa3377", "#4477aa", "#ccbb44", "#228833")
@@ -82,6 +85,8 @@ def draw_mean(axes: Axes, points: Array, curves: Array, name: str, style: int = 
 
 def log_axes(axes: Axes, variable: str) -> None:
     """Logarithmic axes with their names."""
+    from matplotlib.ticker import NullFormatter
+
     axes.set_xscale("log")
     axes.set_yscale("log")
     for axis in (axes.xaxis, axes.yaxis):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from matplotlib.figure import Figure as Canvas
 
 from iopea.comparison.figures import drawing, finished
 from iopea.comparison.tables import Figure
@@ -345,8 +344,7 @@ def _checks(full: bool, size: _Size, values: Mapping[str, Values]) -> list[Check
 def _figure(full: bool, size: _Size, values: Mapping[str, Values]) -> Figure:
     sweep, ordered, trivial = _by_width(size), _by_number(size), _trivial(size)
     lower = [row[0].instance.lower_bound(size.horizon) for row in sweep.rows.values()]
-    with drawing():
-        canvas = Canvas(figsize=(7.4, 3.6), layout="constrained")
+    with drawing(7.4, 3.6) as canvas:
         left, right = canvas.subplots(1, 2)
         curves = _scaled_curves(sweep, values)
         scaled = np.array(lower) / _wrong(sweep.points)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import stats
 
-from iopea.comparison.statistics import CONFIDENCE
+from iopea.comparison.curves import Curve, looks
+from iopea.comparison.figures import drawing, finished, style_of
+from iopea.comparison.statistics import growth
 from iopea.comparison.store import Store
+from iopea.comparison.tables import Figure
 from iopea.comparison.tasks import Task, system_text
 from iopea.errors import InputError
 from iopea.problem_files import problem_from
@@ -21,61 +24,19 @@ from iopea.systems.hard_instance import HardInstance
 from iopea.theory import Bound, regret_bound
 from iopea.types import Array
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 #: The setting of the paper's figure of costs over time.
 FIGURE_1 = "dual-small-exponential"
 #: Settings and methods whose regret is drawn, and the instance of the lower bound.
 REGRET = ("inventory-small-exponential", "dual-small-exponential", "queue-decaying")
 REGRET_METHODS = ("iopea", "iopea-published")
 HARD = HardInstance(policies=64, width=1, span=4)
+#: Methods that learn nothing: their cost is the same at all times.
+CONSTANT = tuple(name for name, method in METHODS.items() if not method.learns)
 #: Confidence of the theorem's bound that is drawn.
 _DELTA = 0.05
-#: The first look at a run: after so many steps, or of short ones after this part.
-_FIRST_LOOK, _SHORT = 1000, 10
-
-
-def looks(last: int) -> tuple[int, ...]:
-    """Steps at which a run is looked at: 1, 2 and 5 times powers of ten, and its end.
-
-    >>> looks(10_000)
-    (1000, 2000, 5000, 10000)
-    >>> looks(300)
-    (50, 100, 200, 300)
-    """
-    first = min(_FIRST_LOOK, last // _SHORT)
-    steps = [digit * 10**power for power in range(len(str(last))) for digit in (1, 2, 5)]
-    return (*(each for each in steps if first <= each < last), last)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A quantity over time in several runs.
-
-    Attributes
-    ----------
-    name : str. Of the method.
-    steps : array (n,).
-    values : array (runs, n).
-    constant : bool. Whether it is the same at all times, and known at one.
-    """
-
-    name: str
-    steps: Array
-    values: Array
-    constant: bool = False
-
-    @property
-    def mean(self) -> Array:
-        """Mean over the runs."""
-        return np.asarray(self.values.mean(axis=0))
-
-    @property
-    def half(self) -> Array:
-        """Half the width of the 95 % interval of the mean; 0 of a single run."""
-        runs = len(self.values)
-        if runs < 2:
-            return np.zeros_like(self.steps)
-        error = self.values.std(axis=0, ddof=1) / np.sqrt(runs)
-        return np.asarray(stats.t.ppf((1 + CONFIDENCE) / 2, runs - 1) * error)
 
 
 def curve_tasks(choice: Choice, scenario: Scenario, names: Iterable[str]) -> dict[str, list[Task]]:
@@ -93,19 +54,6 @@ def curve_tasks(choice: Choice, scenario: Scenario, names: Iterable[str]) -> dic
 def figure_1_tasks(choice: Choice, profile: Profile) -> dict[str, list[Task]]:
     """The runs of the figure of costs over time."""
     return curve_tasks(choice, scenarios(profile)[FIGURE_1], choice.methods)
-
-
-def curves(tasks: dict[str, list[Task]], store: Store, column: str) -> list[Curve]:
-    """A column of what those runs left that are finished."""
-    found = []
-    for name, runs in tasks.items():
-        rows = [store.rows(task.key) for task in runs if task.key in store]
-        if rows:
-            steps = np.array([row["steps"] for row in rows[0]], dtype=np.float64)
-            values = np.array([[row[column] for row in run] for run in rows])
-            constant = name in METHODS and not METHODS[name].learns and steps.size == 1
-            found.append(Curve(name, steps, values, constant))
-    return found
 
 
 @dataclass(frozen=True)
@@ -240,3 +188,65 @@ def _hard_panel(choice: Choice, store: Store) -> RegretPanel:
         return RegretPanel(title, [], upper)
     curve = Curve("iopea", np.array(steps), np.array(values).T)
     return RegretPanel(title, [curve], upper, np.array(lower).T)
+
+
+def regret_figure(panels: Sequence[RegretPanel], command: str) -> Figure:
+    """Regret on log axes, with fitted exponents and bounds."""
+    rows = (len(panels) + 1) // 2
+    with drawing(7.4, 3.4 * rows) as canvas:
+        for axes, panel in zip(canvas.subplots(rows, 2, squeeze=False).flat, panels, strict=False):
+            _draw_regret(axes, panel)
+        for axes in canvas.axes[len(panels) :]:
+            axes.set_visible(False)
+        caption = (
+            "Cost beyond that of the best policy on the same chance, mean of the runs with its "
+            "95 % interval (drawn down to a tenth of the mean), and the exponent of T fitted to it "
+            "with its standard error. Upper "
+            "bounds are the theorem's with the constants of its proof, which hold for the rule "
+            "“theorem” with a probability of 85 %; where none is drawn, its assumptions don't "
+            "hold or its horizon is longer. The lower bound is about the hard instance, which is "
+            "another one for each T, and about the worst of its arms: no learner stays below it on "
+            "all of them."
+        )
+        return finished(canvas, "regret", "Regret against the horizon", caption, command)
+
+
+def _draw_regret(axes: Axes, panel: RegretPanel) -> None:
+    names = [curve.name for curve in panel.curves]
+    for curve in panel.curves:
+        colour, marker, dash = style_of(curve.name, names)
+        fit = growth(curve.steps, curve.values)
+        label = curve.name
+        if (curve.mean <= 0).all():
+            label += ": not above 0"
+        if fit is not None:
+            error = "" if np.isnan(fit.error) else f" ± {fit.error:.2f}"
+            label += f": $T^{{{fit.exponent:.2f}}}${error}"
+        shown = curve.mean > 0
+        axes.plot(
+            curve.steps[shown],
+            curve.mean[shown],
+            color=colour,
+            marker=marker,
+            linestyle=dash,
+            label=label,
+        )
+        low = np.maximum(curve.mean - curve.half, curve.mean / 10)
+        axes.fill_between(
+            curve.steps[shown],
+            low[shown],
+            (curve.mean + curve.half)[shown],
+            color=colour,
+            alpha=0.15,
+            linewidth=0,
+        )
+    if panel.upper.size:
+        axes.plot(*panel.upper, color="#222222", linestyle="--", label="upper bound")
+    if panel.lower is not None:
+        axes.plot(*panel.lower, color="#222222", linestyle=":", label="lower bound")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("steps T")
+    axes.set_ylabel("regret")
+    axes.set_title(panel.title, loc="left", fontsize=9)
+    axes.legend(loc="upper left", bbox_to_anchor=(0, -0.2), fontsize=8)

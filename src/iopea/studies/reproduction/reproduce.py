@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from typing import Literal, get_args
 
 import numpy as np
 
-import iopea
-from iopea.comparison.figures import cost_surface_figure, costs_over_time, regret_figure
+from iopea.comparison.curves import curves_of
+from iopea.comparison.figures import costs_over_time
 from iopea.comparison.statistics import LEVEL, welch
 from iopea.comparison.store import Store
-from iopea.comparison.tables import Figure, Report, Table, percent, runs
+from iopea.comparison.tables import Figure, Report, Table, percent, run_facts, runs
 from iopea.comparison.tasks import Task, best_from
 from iopea.studies.reproduction import costs, curves
 from iopea.studies.reproduction.costs import Choice
 from iopea.studies.reproduction.scenarios import METHODS, Profile, scenarios
-from iopea.studies.reproduction.surface import cost_surface
+from iopea.studies.reproduction.surface import cost_surface, cost_surface_figure
 
 Target = Literal["table1", "table-queue", "figure1", "figure2", "regret"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 
 #: Share of the cost beyond which a difference counts.
 _NOTICEABLE = 0.01
-_PACKAGES = ("numpy", "scipy", "numba", "polars", "joblib")
 
 
 def tasks_for(choice: Choice, targets: Sequence[Target]) -> list[Task]:
@@ -75,18 +72,18 @@ def report_for(choice: Choice, targets: Sequence[Target], store: Store) -> Repor
         panels = curves.regret_panels(choice, choice.profiles[0], store)
         if panels:
             command = choice.command("regret", profile=choice.profiles[0])
-            parts.append(regret_figure(panels, command))
+            parts.append(curves.regret_figure(panels, command))
     return Report(
         title="Information-ordered policies: the paper's experiments, run again",
         lead=(*_lead(choice), *_findings(cost_tables), *duels.sentences()),
         parts=tuple(parts),
-        facts=facts(choice.seeds, choice.size.evaluation, store),
+        facts=run_facts(choice.seeds, choice.size.evaluation, len(store)),
     )
 
 
 def _figure_1(choice: Choice, profile: Profile, store: Store) -> Figure | None:
     tasks = curves.figure_1_tasks(choice, profile)
-    recommended = curves.curves(tasks, store, "cost")
+    recommended = curves_of(tasks, store, "cost", curves.CONSTANT)
     if not recommended:
         return None
     first = next(iter(tasks.values()))[0]
@@ -104,7 +101,7 @@ def _figure_1(choice: Choice, profile: Profile, store: Store) -> Figure | None:
         f"figure1-{profile}",
         f"Costs over time, small dual sourcing, {profile}",
         recommended,
-        curves.curves(tasks, store, "average"),
+        curves_of(tasks, store, "average", curves.CONSTANT),
         best,
         choice.command("figure1", profile=profile),
         caption,
@@ -215,24 +212,3 @@ class _Duels:
                 "best policy of the class, which IOPEA finds."
             )
         return said
-
-
-def facts(seeds: range, evaluation: int, store: Store) -> tuple[tuple[str, str], ...]:
-    """Versions and seeds, for the foot of a report."""
-    return (
-        *versions(),
-        ("seeds", f"{seeds[0]} to {seeds[-1]}, the same chance for all learners of a setting"),
-        ("evaluation", f"{evaluation:,} steps, the same for all policies of a setting"),
-        ("tests", f"Welch's, two-sided, at {100 * LEVEL:g} %"),
-        ("finished tasks in the folder", str(len(store))),
-    )
-
-
-def versions() -> tuple[tuple[str, str], ...]:
-    """Of the library and of what it stands on."""
-    packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
-    return (
-        ("iopea", iopea.__version__),
-        ("Python", platform.python_version()),
-        ("packages", packages),
-    )

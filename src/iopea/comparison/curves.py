@@ -1,0 +1,84 @@
+"""Quantities over time in several runs, as figures draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from iopea.comparison.statistics import half_width
+from iopea.comparison.store import Store
+from iopea.comparison.tasks import Task
+from iopea.types import Array
+
+#: The first look at a run is after this many steps, or after this part of a short run.
+_FIRST_LOOK, _SHORT = 1000, 10
+
+
+def looks(last: int) -> tuple[int, ...]:
+    """Steps at which a run is looked at: 1, 2 and 5 times powers of ten, and its end.
+
+    >>> looks(10_000)
+    (1000, 2000, 5000, 10000)
+    >>> looks(300)
+    (50, 100, 200, 300)
+    """
+    first = min(_FIRST_LOOK, last // _SHORT)
+    steps = [digit * 10**power for power in range(len(str(last))) for digit in (1, 2, 5)]
+    return (*(each for each in steps if first <= each < last), last)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A quantity over time in several runs.
+
+    Attributes
+    ----------
+    name : str. Of the method.
+    steps : array (n,).
+    values : array (runs, n).
+    constant : bool. Whether it is the same at all times, and known at one.
+    """
+
+    name: str
+    steps: Array
+    values: Array
+    constant: bool = False
+
+    @property
+    def mean(self) -> Array:
+        """Mean over the runs."""
+        return np.asarray(self.values.mean(axis=0))
+
+    @property
+    def half(self) -> Array:
+        """Half the width of the 95 % interval of the mean; 0 for a single run."""
+        if len(self.values) < 2:
+            return np.zeros_like(self.steps)
+        return np.asarray(half_width(self.values))
+
+
+def curves_of(
+    tasks: Mapping[str, Sequence[Task]],
+    store: Store,
+    column: str,
+    constants: Collection[str] = (),
+) -> list[Curve]:
+    """A column of the rows of finished runs, over time.
+
+    Parameters
+    ----------
+    tasks : dict. Runs by method.
+    store : Store. Of their rows.
+    column : str. The quantity.
+    constants : collection of str. Methods that don't learn: one look holds for all times.
+    """
+    found = []
+    for name, runs in tasks.items():
+        rows = [store.rows(task.key) for task in runs if task.key in store]
+        if rows:
+            steps = np.array([row["steps"] for row in rows[0]], dtype=np.float64)
+            values = np.array([[row[column] for row in run] for run in rows])
+            found.append(Curve(name, steps, values, name in constants and steps.size == 1))
+    return found
