@@ -5,81 +5,205 @@
 ...                        levels={"low": 0, "high": 7})
 >>> iopea.IOPEA(shop).ask().policy
 (7.0,)
+
+A name is loaded when it is first used, so that the command line starts at once.
 """
 
-from iopea.elimination.theorem import RULES
-from iopea.envs import register
-from iopea.errors import InputError
-from iopea.information_order import InformationOrder
-from iopea.learners.iopea import IOPEA
-from iopea.orders.checking import OrderReport, check_order, discover_order, gather_evidence
-from iopea.policies import Box, Finite, PolicyClass
-from iopea.simulate import best_in_class, evaluate, relative_regret, run, run_all
-from iopea.storage import load_state, save_state
-from iopea.systems import PROBLEMS
-from iopea.systems.dual_sourcing.system import DualSourcing
-from iopea.systems.dual_sourcing.zero_runs import c_gamma
-from iopea.systems.finite.dynamics import Dynamics
-from iopea.systems.finite.system import FiniteMDP
-from iopea.systems.hard_instance import HardInstance, HiddenArm
-from iopea.systems.lost_sales.system import LostSales
-from iopea.systems.newsvendor import Newsvendor
-from iopea.systems.queue.system import QueueRates, ServiceRateQueue
-from iopea.systems.shop.base import Levels
-from iopea.theory import (
-    Bound,
-    base_stock_bound,
-    dual_index_bound,
-    queue_bound,
-    regret,
-    regret_bound,
-)
-from iopea.types import Estimates, Play, RunResult, Stop, Trajectory
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-register()  # gymnasium.make("iopea/LostSales-v0") and the others work once iopea is imported
+#: Where each public name lives; for type checkers, the same again below.
+_HOMES = {
+    # problems: what a manager knows
+    "Problem": "iopea.problems.base",
+    "Evaluator": "iopea.problems.base",
+    "PROBLEMS": "iopea.systems",
+    "LostSales": "iopea.systems.lost_sales",
+    "DualSourcing": "iopea.systems.dual_sourcing",
+    "ServiceRateQueue": "iopea.systems.queue",
+    "Newsvendor": "iopea.systems.newsvendor",
+    "FiniteMDP": "iopea.systems.finite",
+    "HardInstance": "iopea.systems.hard_instance",
+    "Levels": "iopea.systems.shop.base",
+    # policies and what they tell of each other
+    "PolicyClass": "iopea.policies",
+    "Box": "iopea.policies",
+    "Finite": "iopea.policies",
+    "InformationOrder": "iopea.information_order",
+    "OrderReport": "iopea.orders.checking",
+    "check_order": "iopea.orders.checking",
+    "discover_order": "iopea.orders.checking",
+    "gather_evidence": "iopea.orders.checking",
+    # the truth: for simulators alone
+    "Simulator": "iopea.problems.base",
+    "Truth": "iopea.types",
+    "QueueRates": "iopea.systems.queue",
+    "Dynamics": "iopea.systems.finite.dynamics",
+    "HiddenArm": "iopea.systems.hard_instance",
+    "Demand": "iopea.demand",
+    "Exponential": "iopea.demand",
+    "Normal": "iopea.demand",
+    "Uniform": "iopea.demand",
+    "Gamma": "iopea.demand",
+    "Lognormal": "iopea.demand",
+    "Poisson": "iopea.demand",
+    "Geometric": "iopea.demand",
+    "NegativeBinomial": "iopea.demand",
+    "Empirical": "iopea.demand",
+    "Constant": "iopea.demand",
+    # learners
+    "Learner": "iopea.learners.base",
+    "LEARNERS": "iopea.learners",
+    "IOPEA": "iopea.learners.iopea",
+    "Convex": "iopea.learners.baselines.convex",
+    "SGDBaseStock": "iopea.learners.baselines.sgd_base_stock",
+    "OrderUpTo": "iopea.learners.baselines.order_up_to",
+    "BASA": "iopea.learners.baselines.basa",
+    "UCRL2": "iopea.learners.baselines.ucrl2",
+    "FeedbackGraph": "iopea.learners.baselines.feedback_graph",
+    "PPO": "iopea.learners.baselines.ppo",
+    "ERM": "iopea.learners.baselines.erm",
+    "Optimal": "iopea.learners.baselines.optimal",
+    "RandomPolicy": "iopea.learners.baselines.random_policy",
+    # rules of elimination
+    "Rule": "iopea.elimination.rule",
+    "RULES": "iopea.elimination.theorem",
+    "Paired": "iopea.elimination.paired",
+    "Theorem": "iopea.elimination.theorem",
+    "Published": "iopea.elimination.theorem",
+    # what travels between learner, problem and simulator
+    "Play": "iopea.types",
+    "Trajectory": "iopea.types",
+    "Estimates": "iopea.types",
+    "Controller": "iopea.types",
+    "Randomised": "iopea.types",
+    "Recommendation": "iopea.types",
+    "RunResult": "iopea.types",
+    "Stop": "iopea.types",
+    "load_state": "iopea.storage",
+    "save_state": "iopea.storage",
+    # runs and costs
+    "run": "iopea.simulate",
+    "run_all": "iopea.simulate",
+    "evaluate": "iopea.simulate",
+    "best_in_class": "iopea.simulate",
+    "BestInClass": "iopea.simulate",
+    "relative_regret": "iopea.simulate",
+    # what the theorems say
+    "Bound": "iopea.theory",
+    "regret": "iopea.theory",
+    "regret_bound": "iopea.theory",
+    "base_stock_bound": "iopea.theory",
+    "dual_index_bound": "iopea.theory",
+    "queue_bound": "iopea.theory",
+    "c_gamma": "iopea.systems.dual_sourcing.zero_runs",
+    # errors
+    "IopeaError": "iopea.errors",
+    "InputError": "iopea.errors",
+    "ModelMismatchError": "iopea.errors",
+    "ComputationError": "iopea.errors",
+}
 
-__all__ = [
-    "IOPEA",
-    "PROBLEMS",
-    "RULES",
-    "Bound",
-    "Box",
-    "DualSourcing",
-    "Dynamics",
-    "Estimates",
-    "Finite",
-    "FiniteMDP",
-    "HardInstance",
-    "HiddenArm",
-    "InformationOrder",
-    "InputError",
-    "Levels",
-    "LostSales",
-    "Newsvendor",
-    "OrderReport",
-    "Play",
-    "PolicyClass",
-    "QueueRates",
-    "RunResult",
-    "ServiceRateQueue",
-    "Stop",
-    "Trajectory",
-    "base_stock_bound",
-    "best_in_class",
-    "c_gamma",
-    "check_order",
-    "discover_order",
-    "dual_index_bound",
-    "evaluate",
-    "gather_evidence",
-    "load_state",
-    "queue_bound",
-    "regret",
-    "regret_bound",
-    "relative_regret",
-    "run",
-    "run_all",
-    "save_state",
-]
+__all__ = [*_HOMES]
+
+if TYPE_CHECKING:
+    from iopea.demand import Constant as Constant
+    from iopea.demand import Demand as Demand
+    from iopea.demand import Empirical as Empirical
+    from iopea.demand import Exponential as Exponential
+    from iopea.demand import Gamma as Gamma
+    from iopea.demand import Geometric as Geometric
+    from iopea.demand import Lognormal as Lognormal
+    from iopea.demand import NegativeBinomial as NegativeBinomial
+    from iopea.demand import Normal as Normal
+    from iopea.demand import Poisson as Poisson
+    from iopea.demand import Uniform as Uniform
+    from iopea.elimination.paired import Paired as Paired
+    from iopea.elimination.rule import Rule as Rule
+    from iopea.elimination.theorem import RULES as RULES
+    from iopea.elimination.theorem import Published as Published
+    from iopea.elimination.theorem import Theorem as Theorem
+    from iopea.errors import ComputationError as ComputationError
+    from iopea.errors import InputError as InputError
+    from iopea.errors import IopeaError as IopeaError
+    from iopea.errors import ModelMismatchError as ModelMismatchError
+    from iopea.information_order import InformationOrder as InformationOrder
+    from iopea.learners import LEARNERS as LEARNERS
+    from iopea.learners.base import Learner as Learner
+    from iopea.learners.baselines.basa import BASA as BASA
+    from iopea.learners.baselines.convex import Convex as Convex
+    from iopea.learners.baselines.erm import ERM as ERM
+    from iopea.learners.baselines.feedback_graph import FeedbackGraph as FeedbackGraph
+    from iopea.learners.baselines.optimal import Optimal as Optimal
+    from iopea.learners.baselines.order_up_to import OrderUpTo as OrderUpTo
+    from iopea.learners.baselines.ppo import PPO as PPO
+    from iopea.learners.baselines.random_policy import RandomPolicy as RandomPolicy
+    from iopea.learners.baselines.sgd_base_stock import SGDBaseStock as SGDBaseStock
+    from iopea.learners.baselines.ucrl2 import UCRL2 as UCRL2
+    from iopea.learners.iopea import IOPEA as IOPEA
+    from iopea.orders.checking import OrderReport as OrderReport
+    from iopea.orders.checking import check_order as check_order
+    from iopea.orders.checking import discover_order as discover_order
+    from iopea.orders.checking import gather_evidence as gather_evidence
+    from iopea.policies import Box as Box
+    from iopea.policies import Finite as Finite
+    from iopea.policies import PolicyClass as PolicyClass
+    from iopea.problems.base import Evaluator as Evaluator
+    from iopea.problems.base import Problem as Problem
+    from iopea.problems.base import Simulator as Simulator
+    from iopea.simulate import BestInClass as BestInClass
+    from iopea.simulate import best_in_class as best_in_class
+    from iopea.simulate import evaluate as evaluate
+    from iopea.simulate import relative_regret as relative_regret
+    from iopea.simulate import run as run
+    from iopea.simulate import run_all as run_all
+    from iopea.storage import load_state as load_state
+    from iopea.storage import save_state as save_state
+    from iopea.systems import PROBLEMS as PROBLEMS
+    from iopea.systems.dual_sourcing import DualSourcing as DualSourcing
+    from iopea.systems.dual_sourcing.zero_runs import c_gamma as c_gamma
+    from iopea.systems.finite.dynamics import Dynamics as Dynamics
+    from iopea.systems.finite import FiniteMDP as FiniteMDP
+    from iopea.systems.hard_instance import HardInstance as HardInstance
+    from iopea.systems.hard_instance import HiddenArm as HiddenArm
+    from iopea.systems.lost_sales import LostSales as LostSales
+    from iopea.systems.newsvendor import Newsvendor as Newsvendor
+    from iopea.systems.queue import QueueRates as QueueRates
+    from iopea.systems.queue import ServiceRateQueue as ServiceRateQueue
+    from iopea.systems.shop.base import Levels as Levels
+    from iopea.theory import Bound as Bound
+    from iopea.theory import base_stock_bound as base_stock_bound
+    from iopea.theory import dual_index_bound as dual_index_bound
+    from iopea.theory import queue_bound as queue_bound
+    from iopea.theory import regret as regret
+    from iopea.theory import regret_bound as regret_bound
+    from iopea.types import Controller as Controller
+    from iopea.types import Estimates as Estimates
+    from iopea.types import Play as Play
+    from iopea.types import Randomised as Randomised
+    from iopea.types import Recommendation as Recommendation
+    from iopea.types import RunResult as RunResult
+    from iopea.types import Stop as Stop
+    from iopea.types import Trajectory as Trajectory
+    from iopea.types import Truth as Truth
+else:
+    from importlib import import_module as _import_module
+
+    def __getattr__(name: str) -> object:
+        """A public name from where it lives, or a part of the package, such as ``iopea.demand``."""
+        if name in _HOMES:
+            value = getattr(_import_module(_HOMES[name]), name)
+            globals()[name] = value
+            return value
+        if not name.startswith("_"):
+            part = f"{__name__}.{name}"
+            try:
+                return _import_module(part)
+            except ModuleNotFoundError as error:
+                if error.name != part:
+                    raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_HOMES})

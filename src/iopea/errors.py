@@ -1,4 +1,4 @@
-"""What the library raises when it is given something it can't use."""
+"""What the library raises: every refusal is one sentence, and there are three kinds."""
 
 from __future__ import annotations
 
@@ -6,8 +6,20 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-class InputError(ValueError):
+class IopeaError(ValueError):
+    """The base of all errors of the library."""
+
+
+class InputError(IopeaError):
     """A value that can't be used; the message names it and what would be right."""
+
+
+class ModelMismatchError(IopeaError):
+    """Data at odds with the model: what was observed can't have happened in this system."""
+
+
+class ComputationError(IopeaError):
+    """A computation that failed: no convergence, a killed worker, a full disk."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:

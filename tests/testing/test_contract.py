@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.random import PCG64, Generator
 
-from iopea.cli import learn as cli
+import iopea
+from iopea.cli import app as cli
 from iopea.errors import InputError
 from iopea.information_order import InformationOrder
 from iopea.policies import Box
@@ -236,8 +237,8 @@ def command(capsys, monkeypatch, *arguments):
 
 def test_the_commands_know_a_new_problem(patience, register, capsys, monkeypatch, tmp_path):
     register(patience.Patience)
-    best_in_class = cli.best_in_class
-    monkeypatch.setattr(cli, "best_in_class", lambda system: best_in_class(system, steps=100_000))
+    best_in_class = iopea.best_in_class
+    monkeypatch.setattr(iopea, "best_in_class", lambda system: best_in_class(system, steps=100_000))
     file = tmp_path / "patience.toml"
     file.write_text(FILE)
     short = ("--horizon", 4000, "--seeds", 2, "--radius", 0.1, "--json")

@@ -1,32 +1,22 @@
-"""What commands that run many jobs have in common: options, a live line, how a run ends."""
+"""What commands that run many jobs have in common: a live line, how a run ends, its tables."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bars
 
-from iopea.cli.options import whole_number
+from iopea.comparison.formats import print_table
 from iopea.comparison.runner import Job, Progress, Watch, run_tasks
 from iopea.comparison.store import Store
+from iopea.comparison.tables import Report, Table
 
 #: Running tasks that are named.
 _MOST_NAMED = 2
-
-Out = Annotated[Path, typer.Option(help="Folder of results and report; a run goes on there.")]
-Workers = Annotated[
-    int, typer.Option(parser=whole_number, help="Processes; no effect on results; all cores if 0.")
-]
-Cluster = Annotated[
-    str | None, typer.Option(help="Address of a Dask scheduler, whose workers are used instead.")
-]
 
 
 def warning(console: Console) -> Callable[[str], None]:
@@ -46,6 +36,17 @@ def run_jobs(
             f"{len(store)} finished tasks are kept in {store.directory}: the same command goes on."
         )
         raise
+
+
+def print_report(report: Report) -> None:
+    """Print the tables of a report and what is said of them."""
+    console = Console()
+    for part in report.parts:
+        if isinstance(part, Table) and part.lines:
+            print_table(console, part)
+            console.print()
+    for paragraph in report.lead[1:]:
+        console.print(paragraph, highlight=False, soft_wrap=True)
 
 
 @contextmanager

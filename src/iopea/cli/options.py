@@ -1,21 +1,20 @@
-"""Parsers of the command line's options."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
-
-def whole_number(text: str) -> int:
-    """A whole number, or a refusal in plain words."""
-    try:
-        return int(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a whole number.") from None
-
-
-def number(text: str) -> float:
-    """A number, or a refusal in plain words."""
-    try:
-        return float(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text!r} is not a number.") from None
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Horizon = Annotated[int, typer.Option(min=1, help="Steps of each run.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Number of independent runs.")]
+FirstSeed = Annotated[int, typer.Option(min=0, help="The first of them.")]
+Out = Annotated[Path, typer.Option(help="Folder of results and report; a run goes on there.")]
+Workers = Annotated[
+    int, typer.Option(min=0, help="Processes; no effect on results; all cores if 0.")
+]
+Cluster = Annotated[
+    str | None, typer.Option(help="Address of a Dask scheduler, whose workers are used instead.")
+]

@@ -1,29 +1,15 @@
-"""The commands that run experiments: ``reproduce`` and ``compare``."""
+"""The command ``reproduce``."""
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from iopea.cli.jobs import Cluster, Out, Workers, run_jobs, warning
-from iopea.cli.options import whole_number
-from iopea.comparison.compare import Comparison, labels_of
-from iopea.comparison.formats import print_table
-from iopea.comparison.output import PAGE, check_document, write_document, write_report
-from iopea.comparison.store import Store
-from iopea.comparison.tables import Report, Table
+from iopea.cli.options import Cluster, FirstSeed, Out, Workers
 from iopea.errors import InputError, unknown
-from iopea.learners import learner_named
-from iopea.learners.iopea import IOPEA
-from iopea.model import check_count
-from iopea.problem_files import problem_from, read_problem
-from iopea.studies.reproduction.costs import BASELINE, SIZES, Choice
-from iopea.studies.reproduction.reproduce import TARGETS, report_for, tasks_for
-from iopea.studies.reproduction.scenarios import METHODS, PROFILES, scenarios
 
 _ALL = "all"
 _TABLES = ("table1", "table-queue")
@@ -31,7 +17,9 @@ _BOTH = "both"
 
 
 def reproduce(
-    target: Annotated[str, typer.Argument(help=f"One of {', '.join(TARGETS)}, or {_ALL}.")] = _ALL,
+    target: Annotated[
+        str, typer.Argument(help="One of table1, table-queue, figure1, figure2, regret, or all.")
+    ] = _ALL,
     full: Annotated[
         bool,
         typer.Option(
@@ -39,7 +27,7 @@ def reproduce(
             help="20 runs of everything, PPO too, to T = 10^6; or 3 runs, without PPO.",
         ),
     ] = False,
-    profile: Annotated[str, typer.Option(help=f"{', '.join(PROFILES)}, or {_BOTH}.")] = _BOTH,
+    profile: Annotated[str, typer.Option(help="as-stated, as-published, or both.")] = _BOTH,
     out: Out = Path("out/reproduction"),
     only: Annotated[
         list[str] | None, typer.Option(help="A setting, such as queue-fixed; may be repeated.")
@@ -50,10 +38,8 @@ def reproduce(
     without: Annotated[
         list[str] | None, typer.Option(help="A row to leave out, such as ppo; may be repeated.")
     ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(parser=whole_number, help="Runs of each learner.")
-    ] = None,
-    first_seed: Annotated[int, typer.Option(parser=whole_number, help="The first of them.")] = 0,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each learner.")] = None,
+    first_seed: FirstSeed = 0,
     workers: Workers = 0,
     cluster: Cluster = None,
     stored: Annotated[
@@ -68,6 +54,15 @@ def reproduce(
     Tables, figures and one page of HTML are written to the folder; what is finished there is not
     run again. With --only or --rows, part of the tables is printed, and nothing else.
     """
+    from rich.console import Console
+
+    from iopea.cli.jobs import print_report, run_jobs, warning
+    from iopea.comparison.output import PAGE, check_document, write_document, write_report
+    from iopea.comparison.store import Store
+    from iopea.studies.reproduction.costs import BASELINE, SIZES, Choice
+    from iopea.studies.reproduction.reproduce import TARGETS, report_for, tasks_for
+    from iopea.studies.reproduction.scenarios import PROFILES, scenarios
+
     if target not in (*TARGETS, _ALL):
         raise InputError(
             f"There is no table or figure {target!r}: known are {', '.join(TARGETS)} and {_ALL}."
@@ -80,18 +75,31 @@ def reproduce(
         what = target if not targets else "--document"
         raise InputError(f"{what} is made whole: leave out --only and --rows.")
     check_document(document)
-    choice = _choice(full, profile, only or [], rows or [], without or [], seeds, first_seed)
-    check_count("--workers", workers, least=0)
+    if profile not in (*PROFILES, _BOTH):
+        raise unknown("profile", profile, (*PROFILES, _BOTH))
+    settings = tuple(scenarios(PROFILES[0]))
+    for name in only or []:
+        if name not in settings:
+            raise unknown("setting", name, settings)
+    size = SIZES["full" if full else "quick"]
+    choice = Choice(
+        size if seeds is None else size.of(seeds),
+        PROFILES if profile == _BOTH else tuple(each for each in PROFILES if each == profile),
+        _methods(rows or [], without or [], slow=size.slow),
+        tuple(only or []),
+        BASELINE not in (without or []),
+        first_seed,
+    )
     console = Console(stderr=True)
     if stored and not out.is_dir():
         raise InputError(f"There is no folder {out}: --stored reports what a run has left there.")
     about = {"command": "reproduce", "profiles": list(PROFILES if part else choice.profiles)}
     store = Store(out, about, warn=warning(console), part=True)
     if not stored:
-        _try_out(choice)
+        _try_out(choice.methods)
         run_jobs(tasks_for(choice, targets), store, workers, cluster, console)
     report = report_for(choice, targets, store)
-    _show(report)
+    print_report(report)
     if part:
         return
     if document is not None:
@@ -103,110 +111,33 @@ def reproduce(
     typer.echo(f"Written to {page}.")
 
 
-def _choice(
-    full: bool,
-    profile: str,
-    only: list[str],
-    rows: list[str],
-    without: list[str],
-    seeds: int | None,
-    first_seed: int,
-) -> Choice:
-    """What is asked for; every name must be known."""
-    if profile not in (*PROFILES, _BOTH):
-        raise unknown("profile", profile, (*PROFILES, _BOTH))
-    settings = tuple(scenarios(PROFILES[0]))
-    for name in only:
-        if name not in settings:
-            raise unknown("setting", name, settings)
+def _methods(rows: list[str], without: list[str], slow: bool) -> tuple[str, ...]:
+    """The rows of the tables that are asked for; every name must be known."""
+    from iopea.studies.reproduction.scenarios import METHODS
+
     for name in (*rows, *without):
         if name not in METHODS:
             raise unknown("row", name, METHODS)
-    size = SIZES["full" if full else "quick"]
-    if seeds is not None:
-        size = size.of(check_count("--seeds", seeds))
     methods = tuple(
         name
         for name, method in METHODS.items()
-        if (name in rows if rows else size.slow or not method.slow) and name not in without
+        if (name in rows if rows else slow or not method.slow) and name not in without
     )
     if not methods:
         raise InputError("No row is left: --without leaves out all of --rows.")
-    return Choice(
-        size,
-        PROFILES if profile == _BOTH else tuple(each for each in PROFILES if each == profile),
-        methods,
-        tuple(only),
-        BASELINE not in without,
-        check_count("--first-seed", first_seed, least=0),
-    )
+    return methods
 
 
-def _try_out(choice: Choice) -> None:
+def _try_out(methods: Sequence[str]) -> None:
     """Refuse learners whose extra is not installed before anything runs."""
+    from iopea.learners import learner_named
+    from iopea.learners.iopea import IOPEA
+    from iopea.problem_files import problem_from
+    from iopea.studies.reproduction.scenarios import METHODS, PROFILES, scenarios
+
     scenario = next(iter(scenarios(PROFILES[0]).values()))
     problem, _ = problem_from(scenario.tables)
-    for name in choice.methods:
+    for name in methods:
         kind: Any = learner_named(METHODS[name].learner(scenario) or IOPEA.name)
         if kind.extra is not None:
             kind(problem)
-
-
-def compare(
-    files: Annotated[list[Path], typer.Argument(help="Problem files.")],
-    learners: Annotated[
-        str, typer.Option(help="Names with commas between; the first is what others are tested by.")
-    ] = "iopea,optimal",
-    horizon: Annotated[int, typer.Option(parser=whole_number, help="Steps of each run.")] = 100_000,
-    seeds: Annotated[
-        int, typer.Option(parser=whole_number, help="Number of independent runs.")
-    ] = 10,
-    first_seed: Annotated[int, typer.Option(parser=whole_number, help="The first of them.")] = 0,
-    out: Out = Path("out/comparison"),
-    workers: Workers = 0,
-    cluster: Cluster = None,
-) -> None:
-    """Compare learners on your own problems: tables, tests, figures and a report."""
-    names = tuple(dict.fromkeys(filter(None, map(str.strip, learners.split(",")))))
-    if not names:
-        raise InputError("--learners is empty: give names with commas between.")
-    for name in names:
-        learner_named(name)
-    check_count("--workers", workers, least=0)
-    check_count("--first-seed", first_seed, least=0)
-    check_count("--seeds", seeds)
-    systems = dict(zip(labels_of([file.stem for file in files]), map(read_problem, files),
-                       strict=True))  # fmt: skip
-    comparison = Comparison(
-        systems,
-        names,
-        check_count("--horizon", horizon),
-        range(first_seed, first_seed + seeds),
-        SIZES["full"].evaluation,
-        _command(files, names, horizon, seeds, first_seed),
-    )
-    console = Console(stderr=True)
-    about = {"command": "compare"}
-    store = Store(out, about, warn=warning(console))
-    run_jobs(comparison.tasks(), store, workers, cluster, console)
-    report = comparison.report(store)
-    _show(report)
-    typer.echo(f"Written to {write_report(report, out)}.")
-
-
-def _command(
-    files: list[Path], names: tuple[str, ...], horizon: int, seeds: int, first_seed: int
-) -> str:
-    words = ["iopea compare", *map(shlex.quote, map(str, files)), f"--learners {','.join(names)}"]
-    words += [f"--horizon {horizon}", f"--seeds {seeds}"]
-    return " ".join(words + [f"--first-seed {first_seed}"] * bool(first_seed))
-
-
-def _show(report: Report) -> None:
-    console = Console()
-    for part in report.parts:
-        if isinstance(part, Table) and part.lines:
-            print_table(console, part)
-            console.print()
-    for paragraph in report.lead[1:]:
-        console.print(paragraph, highlight=False, soft_wrap=True)

@@ -7,22 +7,18 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from iopea.cli.jobs import Cluster, Workers, run_jobs, warning
-from iopea.comparison.output import check_document
-from iopea.comparison.store import Store
+from iopea.cli.options import Cluster, Workers
 from iopea.errors import InputError, unknown
-from iopea.model import check_count
-from iopea.studies.guarantees.document import Chapter, show, write_all, write_document
-from iopea.studies.guarantees.registry import STUDIES
-from iopea.studies.guarantees.study import COLUMNS, Part, Study
 
 
 def validate(
     studies: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[STUDY]...", help=f"Some of {', '.join(STUDIES)}; all if absent."),
+        typer.Argument(
+            metavar="STUDY",
+            help="Some of survival, growth, width, alpha, bounds, robustness; all if absent.",
+        ),
     ] = None,
     full: Annotated[
         bool,
@@ -46,13 +42,25 @@ def validate(
     Tables, figures and one Markdown document are written to the folder; what is finished there is
     not run again.
     """
-    chosen = _chosen(studies or [])
+    from rich.console import Console
+
+    from iopea.cli.jobs import run_jobs, warning
+    from iopea.comparison.output import check_document
+    from iopea.comparison.store import Store
+    from iopea.studies.guarantees.document import Chapter, show, write_all, write_document
+    from iopea.studies.guarantees.registry import STUDIES
+    from iopea.studies.guarantees.study import COLUMNS
+
+    names = studies or []
+    for name in names:
+        if name not in STUDIES:
+            raise unknown("study", name, STUDIES)
+    chosen = {name: study for name, study in STUDIES.items() if not names or name in names}
     if document is not None and len(chosen) < len(STUDIES):
         raise InputError(
             f"--document needs all studies, not {', '.join(chosen)} alone: name none of them."
         )
     check_document(document)
-    check_count("--workers", workers, least=0)
     size = "full" if full else "quick"
     out = out or Path(f"out/validation-{size}")
     console = Console(stderr=True)
@@ -60,9 +68,12 @@ def validate(
     store = Store(out, about, warn=warning(console), columns=COLUMNS)
     parts = {name: study.parts(full) for name, study in chosen.items()}
     run_jobs([part for each in parts.values() for part in each], store, workers, cluster, console)
-    chapters = [_chapter(study, parts[name], full, store) for name, study in chosen.items()]
+    chapters = []
+    for name, study in chosen.items():
+        values = {part.key: json.loads(store.rows(part.key)[0]["values"]) for part in parts[name]}
+        chapters.append(Chapter(study, parts[name], study.finding(full, values)))
     show(Console(), chapters)
-    command = " ".join(["iopea validate", *(studies or []), f"--{size}"])
+    command = " ".join(["iopea validate", *names, f"--{size}"])
     if document is not None:
         write_document(chapters, document, command)
     typer.echo(f"Written to {write_all(chapters, out, command)}.")
@@ -71,16 +82,3 @@ def validate(
         number = "A promise is" if len(broken) == 1 else f"{len(broken)} promises are"
         typer.echo(f"{number} broken: {'; '.join(broken)}.", err=True)
         raise typer.Exit(1)
-
-
-def _chosen(names: list[str]) -> dict[str, Study]:
-    """The studies that are asked for, in the order of the document."""
-    for name in names:
-        if name not in STUDIES:
-            raise unknown("study", name, STUDIES)
-    return {name: study for name, study in STUDIES.items() if not names or name in names}
-
-
-def _chapter(study: Study, parts: list[Part], full: bool, store: Store) -> Chapter:
-    values = {part.key: json.loads(store.rows(part.key)[0]["values"]) for part in parts}
-    return Chapter(study, parts, study.finding(full, values))

@@ -1,7 +1,7 @@
 """Gymnasium environments: the true systems, one step at a time, for agents of any kind.
 
-Gymnasium finds an id once iopea is imported. Since version 1.0 it loads no plug-ins, so
-either import iopea, or have ``gymnasium.make`` do it by writing its name before the id:
+Gymnasium finds an id once ``iopea.envs`` is imported. Since version 1.0 it loads no plug-ins, so
+either import it, or have ``gymnasium.make`` do it by writing its name before the id:
 
 >>> import gymnasium
 >>> env = gymnasium.make("iopea.envs:iopea/LostSales-v0")
@@ -65,3 +65,6 @@ def register() -> None:
     for name, env in _CLASSES.items():
         if name not in gymnasium.registry:
             gymnasium.register(name, entry_point=f"{__name__}:{env.__name__}")
+
+
+register()

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from iopea.cli import learn as cli
+from iopea.cli.bench import bench
 from iopea.systems.dual_sourcing import kernel as kernels
 from iopea.systems.lost_sales import kernel as lost_sales
+from iopea.testing import twins
 from iopea.testing.twins import dual_index_period, dual_replay_speed, dual_replay_twin, replay_speed
 
 COSTS = (1.5, 7.0, 0.8, 2.3)
@@ -362,9 +363,11 @@ def test_speed_report_checks_the_kernel_against_the_twin(lead_times, precision):
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_bench_shows_dual_sourcing_in_both_precisions(capsys, monkeypatch, as_json):
-    monkeypatch.setattr(cli, "replay_speed", lambda *which: replay_speed(*which, 64, 200))
-    monkeypatch.setattr(cli, "dual_replay_speed", lambda *which: dual_replay_speed(*which, 64, 200))
-    cli.bench(as_json=as_json)
+    monkeypatch.setattr(twins, "replay_speed", lambda *which: replay_speed(*which, 64, 200))
+    monkeypatch.setattr(
+        twins, "dual_replay_speed", lambda *which: dual_replay_speed(*which, 64, 200)
+    )
+    bench(as_json=as_json)
     out = capsys.readouterr().out
     if not as_json:
         assert "dual-index policies" in out

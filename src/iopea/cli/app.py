@@ -1,0 +1,84 @@
+"""The command line: its commands, and how an error or an interrupt ends it."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import iopea
+from iopea.cli.bench import bench
+from iopea.cli.check_order import check_order
+from iopea.cli.compare import compare
+from iopea.cli.learn import learn
+from iopea.cli.learners import learners
+from iopea.cli.reproduce import reproduce
+from iopea.cli.validate import validate
+from iopea.cli.warmup import warmup
+from iopea.errors import IopeaError
+
+#: Exit status of what was interrupted, as shells have it, and what is said of it.
+_INTERRUPTED = 130
+_INTERRUPTION = "Interrupted: no report was written."
+
+app = typer.Typer(
+    help="Learn an operating policy online when only part of what happened is seen.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    # Typer would load Pydantic to find that `iopea COMMAND --help` has no --help before COMMAND.
+    context_settings={"default_map": {"help": False}},
+)
+app.command()(learn)
+app.command()(learners)
+app.command("check-order")(check_order)
+app.command()(warmup)
+app.command()(bench)
+app.command()(reproduce)
+app.command()(compare)
+app.command()(validate)
+
+
+@app.callback(invoke_without_command=True)
+def _without_command(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    if version:
+        typer.echo(iopea.__version__)
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main() -> None:
+    """Run the command line; a refusal is one sentence on the error stream and status 2."""
+    try:
+        status = app(standalone_mode=False)
+    except IopeaError as error:
+        _end(f"Error: {error}", 2)
+    except (KeyboardInterrupt, typer.Abort):
+        _end(_INTERRUPTION, _INTERRUPTED)
+    except Exception as error:
+        # Errors of usage have different classes in different versions of Typer.
+        if not hasattr(error, "format_message"):
+            raise
+        _end(f"Error: {_with_value(error.format_message(), error.__cause__)}", 2)
+    else:
+        if status == _INTERRUPTED:  # newer versions of Typer turn an interrupt into a status
+            _end(_INTERRUPTION, _INTERRUPTED)
+        sys.exit(status or 0)
+
+
+def _with_value(message: str, cause: object) -> str:
+    """A sentence of Typer's with the value that was refused, which newer versions leave out."""
+    if hasattr(cause, "errors"):
+        value = str(cause.errors()[0]["input"])
+        message = message.replace("Invalid value for", f"Invalid value {value!r} for", 1)
+    return message if message.endswith((".", "?", ")")) else f"{message}."
+
+
+def _end(message: str, status: int) -> None:
+    typer.echo(message, err=True)
+    sys.exit(status)

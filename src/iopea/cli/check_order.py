@@ -1,0 +1,87 @@
+"""The command ``check-order``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import iopea
+from iopea.cli.options import AsJson
+
+#: ``SOME_PAIRS`` of :mod:`iopea.orders.checking`.
+_SOME_PAIRS = 1000
+
+
+def check_order(
+    file: Annotated[
+        Path, typer.Argument(help="A problem file; its table [order] may hold the claim to test.")
+    ],
+    pairs: Annotated[
+        int, typer.Option(min=1, help="The most pairs of policies to test.")
+    ] = _SOME_PAIRS,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps of each path; 2000, or 10000 in law.")
+    ] = None,
+    replications: Annotated[
+        int | None, typer.Option(help="Paths of each policy; 4, or 24 in law.")
+    ] = None,
+    error_rate: Annotated[
+        float, typer.Option(help="Chance to reject a true distributional claim.")
+    ] = 0.01,
+    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Test which policies' data tells of which others; status 1 where the claim is false."""
+    from iopea.orders.checking import some_policies
+    from iopea.problem_files import read_order, read_problem
+
+    problem, truth = read_problem(file)
+    claimed = read_order(file)
+    policies = some_policies(problem, seed) if claimed.policies is None else claimed.policies
+    report = iopea.check_order(
+        problem,
+        truth,
+        policies=policies,
+        order=claimed.order_on(policies),
+        claim=claimed.claim,
+        pairs=pairs,
+        steps=steps,
+        replications=replications,
+        error_rate=error_rate,
+        seed=seed,
+    )
+    if as_json:
+        about = {"version": iopea.__version__, "problem": problem.describe()}
+        result = {**about, "truth": truth.table(), **report.as_dict()}
+        typer.echo(json.dumps(result, indent=2, allow_nan=False))
+    else:
+        _print(report)
+    if not report.holds:
+        raise typer.Exit(1)
+
+
+def _print(report: iopea.OrderReport) -> None:
+    """Print what was claimed of an order, and what was measured."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table(title=f"Information order, {report.claim}", title_justify="left")
+    table.add_column("", justify="left")
+    table.add_column("claimed", justify="right")
+    table.add_column("measured", justify="right")
+    passed = report.pairs_tested - report.pairs_failed
+    table.add_row(
+        "pairs i, j: i informs j", str(report.pairs), f"{passed} of {report.pairs_tested}"
+    )
+    table.add_row("width", str(report.width), "")
+    claimed, least = f"{report.alpha_claimed:.4g}", f"{report.alpha_least:.4g}"
+    table.add_row("α, least of the pairs", claimed, least)
+    table.add_row("α, mean of the pairs", "", f"{report.alpha_measured:.4g}")
+    if report.error_rate is not None:
+        table.add_row("error rate, p-value", f"{report.error_rate:g}", f"{report.p_value:.2g}")
+    console.print(table)
+    console.print(str(report), highlight=False, soft_wrap=True)

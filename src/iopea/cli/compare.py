@@ -1,0 +1,67 @@
+"""The command ``compare``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from iopea.cli.options import Cluster, FirstSeed, Horizon, Out, Seeds, Workers
+from iopea.errors import InputError
+
+
+def compare(
+    files: Annotated[list[Path], typer.Argument(help="Problem files.")],
+    learners: Annotated[
+        str, typer.Option(help="Names with commas between; the first is what others are tested by.")
+    ] = "iopea,optimal",
+    horizon: Horizon = 100_000,
+    seeds: Seeds = 10,
+    first_seed: FirstSeed = 0,
+    out: Out = Path("out/comparison"),
+    workers: Workers = 0,
+    cluster: Cluster = None,
+) -> None:
+    """Compare learners on your own problems: tables, tests, figures and a report."""
+    from rich.console import Console
+
+    from iopea.cli.jobs import print_report, run_jobs, warning
+    from iopea.comparison.compare import Comparison, labels_of
+    from iopea.comparison.output import write_report
+    from iopea.comparison.store import Store
+    from iopea.learners import learner_named
+    from iopea.problem_files import read_problem
+    from iopea.studies.reproduction.costs import SIZES
+
+    names = tuple(dict.fromkeys(filter(None, map(str.strip, learners.split(",")))))
+    if not names:
+        raise InputError("--learners is empty: give names with commas between.")
+    for name in names:
+        learner_named(name)
+    systems = dict(zip(labels_of([file.stem for file in files]), map(read_problem, files),
+                       strict=True))  # fmt: skip
+    comparison = Comparison(
+        systems,
+        names,
+        horizon,
+        range(first_seed, first_seed + seeds),
+        SIZES["full"].evaluation,
+        _command(files, names, horizon, seeds, first_seed),
+    )
+    console = Console(stderr=True)
+    store = Store(out, {"command": "compare"}, warn=warning(console))
+    run_jobs(comparison.tasks(), store, workers, cluster, console)
+    report = comparison.report(store)
+    print_report(report)
+    typer.echo(f"Written to {write_report(report, out)}.")
+
+
+def _command(
+    files: list[Path], names: tuple[str, ...], horizon: int, seeds: int, first_seed: int
+) -> str:
+    """The command that gives the same report again."""
+    words = ["iopea compare", *map(shlex.quote, map(str, files)), f"--learners {','.join(names)}"]
+    words += [f"--horizon {horizon}", f"--seeds {seeds}"]
+    return " ".join(words + [f"--first-seed {first_seed}"] * bool(first_seed))

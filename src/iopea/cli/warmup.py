@@ -1,0 +1,32 @@
+"""The command ``warmup``."""
+
+from __future__ import annotations
+
+import time
+from typing import get_args
+
+import typer
+
+import iopea
+
+#: Steps of the runs that compile everything, and points of the nets per parameter.
+_STEPS = 2000
+_POINTS = 32
+
+
+def warmup() -> None:
+    """Compile everything ahead; compiled code is kept for later runs."""
+    from iopea.learners.iopea import Restart
+    from iopea.testing.twins import dual_replay_speed, replay_speed
+
+    start = time.perf_counter()
+    for kind in iopea.PROBLEMS.values():
+        problem, truth = kind.example()
+        radius = problem.policy_class.extent / _POINTS or None
+        for restart in get_args(Restart):
+            learner = iopea.IOPEA(problem, restart=restart, radius=radius)
+            iopea.run(learner, problem.simulator(truth), _STEPS)
+        iopea.best_in_class(problem.simulator(truth), steps=_STEPS)
+    replay_speed(2, "float32", policies=64, periods=200)
+    dual_replay_speed((2, 0), "float32", policies=64, periods=200)
+    typer.echo(f"Compiled in {time.perf_counter() - start:.1f} s.")
