@@ -1,6 +1,8 @@
 """Problem files: TOML with a table ``[problem]`` and those that hold the truth for simulation.
 
 Which these are, depends on the kind of the problem: ``[demand]`` for inventory. A table
+``[policies]`` holds a policy family, with its kind and its ranges; without one, the keys of the
+default family stand in ``[problem]``, such as ``levels`` for base-stock. A table
 ``[order]`` may hold a claim to test; see :class:`OrderTable` and :mod:`iopea.orders.checking`.
 """
 
@@ -25,6 +27,8 @@ from iopea.types import Array, Claim, Truth
 
 Content = TypeVar("Content")
 
+#: The table of a policy family, where it is not the default of the kind of problem.
+POLICIES = "policies"
 #: The table of a claim to test, which any problem file may have.
 ORDER = "order"
 
@@ -71,7 +75,7 @@ def parse_problem(text: str, directory: Path | None = None) -> tuple[Problem, Tr
     ... distribution = "poisson"
     ... mean = 1.5
     ... ''')
-    >>> problem.lead_time, demand.mean
+    >>> problem.system.lead_time, demand.mean
     (2, 1.5)
     """
     return problem_from(_content(text), directory)
@@ -81,7 +85,8 @@ def problem_from(
     content: Mapping[str, Any], directory: Path | None = None
 ) -> tuple[Problem, Truth]:
     """Problem and truth from the tables of a problem file; see :func:`tables_of`."""
-    known_tables = {"problem", ORDER}.union(*(known.tables for known in PROBLEMS.values()))
+    truths = (known.system_type.tables for known in PROBLEMS.values())
+    known_tables = {"problem", POLICIES, ORDER}.union(*truths)
     for name in content:
         if name not in known_tables:
             raise unknown("table", name, sorted(known_tables))
@@ -93,9 +98,11 @@ def problem_from(
         raise unknown("kind of problem", str(kind), PROBLEMS)
     known = PROBLEMS[str(kind)]
     for name in content:
-        if name not in ("problem", ORDER, *known.tables):
+        if name not in ("problem", POLICIES, ORDER, *known.system_type.tables):
             raise InputError(f"A problem of kind {kind!r} has no use for a table [{name}].")
-    tables = {name: _table(content, name) for name in known.tables}
+    tables = {name: _table(content, name) for name in known.system_type.tables}
+    if POLICIES in content:
+        tables[POLICIES] = _table(content, POLICIES)
     return known.read({"problem": problem, **tables}, directory)
 
 
@@ -107,13 +114,18 @@ def tables_of(problem: Problem, truth: Mapping[str, Any]) -> dict[str, dict[str,
     'exponential'
     """
     known = problem.describe()
+    family = known.pop("family", None)
+    tables: dict[str, Any] = {"problem": known}
+    if family is not None:
+        tables[POLICIES] = family
     match problem.tables:
         case ():
-            return {"problem": {**known, **truth}}
+            tables["problem"] = {**known, **truth}
         case (name,):
-            return {"problem": known, name: dict(truth)}
+            tables[name] = dict(truth)
         case _:
-            return {"problem": known, **truth}
+            tables |= truth
+    return tables
 
 
 def _content(text: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from iopea.errors import InputError
 from iopea.model import check_count, check_nonnegative, check_positive, check_share
 from iopea.policies import default_radius
 from iopea.systems.dual_sourcing.zero_runs import data_needed
-from iopea.systems.lost_sales.system import SPAN_FACTOR
+from iopea.systems.lost_sales.base_stock import SPAN_FACTOR
 from iopea.types import Array
 
 #: Each epoch costs at most 7 w N_k β_k (label ``lem_a.5`` and what follows it).

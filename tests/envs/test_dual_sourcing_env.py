@@ -15,7 +15,7 @@ from iopea.envs import DUAL_SOURCING, DualSourcingEnv, register
 from iopea.envs.inventory import NO_ORDER
 from iopea.errors import InputError
 from iopea.seeds import seed_for
-from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.dual_sourcing import DualSourcing
 
 HIGH = 9.7
 #: What single precision may change in stock, sales and, times their rates, in costs.
@@ -80,7 +80,7 @@ def roll_out(
     problem: DualSourcing, levels: tuple[float, float], demand: np.ndarray
 ) -> dict[str, np.ndarray]:
     """The paper's equations, word by word: orders are looked up by the period they were placed."""
-    slow, fast = problem.regular_lead_time, problem.expedited_lead_time
+    slow, fast = problem.system.regular_lead_time, problem.system.expedited_lead_time
     expedited_level, regular_level = levels
     on_hand, regular, expedited = 0.0, {}, {}
 
@@ -98,10 +98,10 @@ def roll_out(
         on_hand = max(stock - wanted, 0.0)
         lost = max(wanted - stock, 0.0)
         cost = (
-            problem.holding_cost * on_hand
-            + problem.lost_sales_cost * lost
-            + problem.regular_cost * regular[t]
-            + problem.expedited_cost * expedited[t]
+            problem.system.holding_cost * on_hand
+            + problem.system.lost_sales_cost * lost
+            + problem.system.regular_cost * regular[t]
+            + problem.system.expedited_cost * expedited[t]
         )
         total = position + expedited[t] + regular[t]
         rows.append((stock, min(stock, wanted), expedited[t], regular[t], lost, cost, total))
@@ -138,7 +138,7 @@ def test_registering_twice_changes_nothing_and_has_no_time_limit() -> None:
     "code",
     [
         "import gymnasium; make = gymnasium.make; name = 'iopea.envs:iopea/DualSourcing-v0'",
-        "import iopea; from gymnasium import make; name = 'iopea/DualSourcing-v0'",
+        "import iopea.envs; from gymnasium import make; name = 'iopea/DualSourcing-v0'",
     ],
 )
 def test_is_made_by_its_id_in_a_fresh_process(code: str) -> None:
@@ -385,7 +385,7 @@ def test_revealed_demand_changes_nothing_else() -> None:
     extra = set(shown[2]) - set(hidden[2])
     assert extra == {"demand", "lost_sales", "true_cost"}
     # The two costs differ by what no order changes.
-    penalty = DualSourcing.example()[0].lost_sales_cost
+    penalty = DualSourcing.example()[0].system.lost_sales_cost
     difference = shown[2]["true_cost"] - shown[2]["pseudo_cost"]
     np.testing.assert_allclose(difference, penalty * shown[2]["demand"], atol=1e-9)
 

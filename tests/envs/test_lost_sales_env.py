@@ -13,8 +13,8 @@ from iopea.demand import Constant, Demand, Empirical, Exponential, Poisson
 from iopea.envs import LOST_SALES, LostSalesEnv, register
 from iopea.envs.inventory import NO_ORDER
 from iopea.errors import InputError
+from iopea.systems.lost_sales import LostSales
 from iopea.systems.lost_sales import kernel as kernels
-from iopea.systems.lost_sales.system import LostSales
 
 HIGH = 9.7
 #: What single precision may change in stock, sales and, times their rates, in costs.
@@ -123,7 +123,7 @@ def test_base_stock_level_does_what_the_kernel_does(
     observations, rewards, info = play(env, level, 300)
     pipeline = np.zeros(lead_time)
     periods, on_hand, stock, sales, left, own = kernels.roll_out(
-        level, info["demand"], 0.0, pipeline, cost=problem.period_cost
+        level, info["demand"], 0.0, pipeline, cost=problem.system.period_cost
     )
     lost = info["demand"] - sales
     close = {"rtol": 0, "atol": ROUNDING}

@@ -14,7 +14,7 @@ from stable_baselines3.common.env_checker import check_env as check_with_sb3
 from iopea.envs import SERVICE_RATE_QUEUE, ServiceRateQueueEnv, register
 from iopea.errors import InputError
 from iopea.seeds import seed_for
-from iopea.systems.queue.system import QueueRates, ServiceRateQueue
+from iopea.systems.queue import QueueRates, ServiceRateQueue
 
 #: How often a statistical test may fail by chance, were its seed not fixed.
 ERROR_RATE = 1e-6
@@ -79,7 +79,7 @@ def test_registering_twice_changes_nothing_and_has_no_time_limit() -> None:
     "code",
     [
         "import gymnasium; make = gymnasium.make; name = 'iopea.envs:iopea/ServiceRateQueue-v0'",
-        "import iopea; from gymnasium import make; name = 'iopea/ServiceRateQueue-v0'",
+        "import iopea.envs; from gymnasium import make; name = 'iopea/ServiceRateQueue-v0'",
     ],
 )
 def test_is_made_by_its_id_in_a_fresh_process(code: str) -> None:
@@ -111,11 +111,11 @@ def test_ppo_learns_a_few_hundred_steps() -> None:
 
 def chain(problem: ServiceRateQueue, rates: QueueRates, policy: tuple[int, ...]) -> np.ndarray:
     """Probabilities of (state, event), the events in the order of NAMES, by the paper."""
-    full = problem.buffer
-    steps = problem.arrival_rate_bound + full * problem.deadline_rate_bound + problem.max_rate
+    full = problem.system.buffer
+    steps = problem.system.arrival_rate_bound + full * problem.system.deadline_rate_bound + problem.system.max_rate
     rows = []
     for s in range(full + 1):
-        share = (1 - s / full) if problem.arrivals == "decaying" else float(s < full)
+        share = (1 - s / full) if problem.system.arrivals == "decaying" else float(s < full)
         events = [rates.arrival_rate * share, policy[s] * (s > 0), s * rates.deadline_rate]
         rows.append([rate / steps for rate in events] + [1 - sum(events) / steps])
     return np.array(rows)
@@ -187,7 +187,7 @@ def test_averages_are_those_of_the_birth_death_law(arrivals: str, policy: tuple[
     ],
 )
 def test_costs_are_those_of_the_simulator_on_the_same_noise(problem: ServiceRateQueue) -> None:
-    policy = tuple((3 * s + 1) % (problem.max_rate + 1) for s in range(problem.buffer + 1))
+    policy = tuple((3 * s + 1) % (problem.system.max_rate + 1) for s in range(problem.system.buffer + 1))
     rollout = problem.simulator(RATES, seed=3).play(policy, 2000)
     env = ServiceRateQueueEnv(problem=problem, rates=RATES)
     empty, _ = env.reset()

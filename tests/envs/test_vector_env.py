@@ -11,8 +11,8 @@ from iopea.envs import DualSourcingEnv, LostSalesEnv, ServiceRateQueueEnv
 from iopea.envs.vector import SystemVectorEnv
 from iopea.errors import InputError
 from iopea.systems import PROBLEMS
-from iopea.systems.dual_sourcing.system import DualSourcing
-from iopea.systems.queue.system import QueueRates, ServiceRateQueue
+from iopea.systems.dual_sourcing import DualSourcing
+from iopea.systems.queue import QueueRates, ServiceRateQueue
 
 SINGLE = {
     "lost-sales": LostSalesEnv,
@@ -25,7 +25,7 @@ COPIES = 3
 def late():
     shop, demand = DualSourcing.example()
     times = {"regular_lead_time": 4, "expedited_lead_time": 2}
-    return DualSourcing(**(shop.model_dump(exclude_none=True) | times)), demand
+    return DualSourcing(**(shop.system.model_dump(exclude_none=True) | times)), demand
 
 
 def vector(kind, **others):
@@ -93,7 +93,7 @@ def test_a_queue_moves_by_its_records_and_costs_what_they_say():
         np.testing.assert_array_equal(
             after, before + info["arrivals"] - info["services"] - info["misses"]
         )
-        expected = actions**2 / problem.uniform_rate + 100 * info["misses"]
+        expected = actions**2 / problem.system.uniform_rate + 100 * info["misses"]
         np.testing.assert_allclose(-rewards, expected)
         events += [info[name].sum() for name in ("arrivals", "services", "misses")]
         before = after

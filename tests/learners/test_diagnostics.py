@@ -19,7 +19,7 @@ from iopea.learners.diagnostics import (
     DemandWatch,
     edge_warning,
 )
-from iopea.systems.queue.system import ServiceRateQueue
+from iopea.systems.queue import ServiceRateQueue
 from iopea.types import Trajectory
 
 #: Probability with which a statistical test below fails although all is right.

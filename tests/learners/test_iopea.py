@@ -9,7 +9,7 @@ from iopea import IOPEA, InformationOrder, InputError, LostSales, Trajectory
 from iopea.demand import Exponential, Normal
 from iopea.policies import Finite
 from iopea.problems.base import Constants, Evaluator, Problem, Simulator
-from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.dual_sourcing import DualSourcing
 from iopea.testing.twins import assert_same_state
 from iopea.types import Estimates, Rollout
 

@@ -137,7 +137,7 @@ class ToySimulator(Simulator):
 
     def play(self, policy, steps, until_start=False):
         if self.rng is None:
-            own = 0 if self.problem.common else 1 + int(policy[0])
+            own = 0 if self.problem.system.common else 1 + int(policy[0])
             self.rng = np.random.default_rng([self.seed, own])
         costs = MEANS[int(policy[0])] + self.rng.normal(size=steps)
         return Rollout(Trajectory(policy, cost=costs), costs)

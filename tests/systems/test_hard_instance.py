@@ -28,14 +28,14 @@ def test_the_average_cost_of_an_arm_is_its_mean(values):
     instance, hidden = HardInstance(**values), HiddenArm(arm=2, advantage=0.2)
     exact = instance.simulator(hidden).costs(arms_of(instance), 100, 4, 0).mean
     best = instance.order(arms_of(instance)).restrict([2, 3]).informs(0, 1)
-    same_block = instance.width > 1 and best
+    same_block = instance.system.width > 1 and best
     for arm, mean in enumerate(exact):
         is_best = arm == 2 or (same_block and arm == 3)
         assert mean == pytest.approx(0.3 if is_best else 0.5)
-        episodes = 20_000 // instance.episode
+        episodes = 20_000 // instance.system.episode
         costs = instance.simulator(hidden, seed=arm).play((float(arm),), 20_000).costs
         # Independent draws: one in each block of an episode.
-        error = 0.5 / math.sqrt(episodes * instance.reveal)
+        error = 0.5 / math.sqrt(episodes * instance.system.reveal)
         assert costs.mean() == pytest.approx(mean, abs=6 * error)
     assert instance.simulator(hidden).optimum() == ((2.0,), pytest.approx(0.3))
 
@@ -151,7 +151,7 @@ def test_a_few_draws_say_nothing(values):
     instance, hidden = HardInstance(**values), HiddenArm(advantage=0.1)
     for episodes, known in ((7, False), (8, True)):
         evaluator = instance.evaluator(arms_of(instance))
-        steps = episodes * instance.episode
+        steps = episodes * instance.system.episode
         evaluator.observe(instance.simulator(hidden).play((0.0,), steps).trajectory, True)
         assert np.isfinite(evaluator.estimates().mean[0]) == known
 
@@ -222,14 +222,14 @@ def test_step_by_step_is_learned_the_same(values):
 @pytest.mark.parametrize("values", INSTANCES)
 def test_the_best_arm_is_found(values):
     instance = HardInstance(**values)
-    hidden = HiddenArm(arm=instance.policies - 2, advantage=0.3)
+    hidden = HiddenArm(arm=instance.system.policies - 2, advantage=0.3)
     learner = IOPEA(instance)
     result = iopea.run(learner, instance.simulator(hidden, seed=2), 20_000)
     best = instance.simulator(hidden).costs(np.array([result.recommendation]), 1, 1, 0).mean[0]
     assert best == pytest.approx(0.2)
     # Arms of one block can't be told apart.
     assert result.survivors == (
-        1 if instance.full_feedback else instance.policies // instance.width
+        1 if instance.system.full_feedback else instance.system.policies // instance.system.width
     )
 
 
@@ -244,7 +244,7 @@ def test_learners_never_see_the_draws_that_are_not_shown():
         play = other.ask()
         rollout = system.play(play.policy, min(play.steps, 6000 - other.steps))
         phase = rollout.trajectory["phase"]
-        costs.append(np.where(phase < instance.span, rollout.costs, 1 - rollout.costs))
+        costs.append(np.where(phase < instance.system.span, rollout.costs, 1 - rollout.costs))
         other.tell(rollout.trajectory)
     assert_same_state(other.state_dict(), learner.state_dict())
     assert np.concatenate(costs).sum() != result.costs.sum()
@@ -256,23 +256,23 @@ def test_learners_never_see_the_draws_that_are_not_shown():
 def test_the_hardest_advantage_and_the_lower_bounds_have_the_forms_of_the_proofs():
     full = HardInstance(policies=100, span=5, reveal=4)
     delta = math.sqrt(math.log(100) / (16 * 1000))
-    assert full.hardest(20_019).advantage == pytest.approx(delta)
+    assert full.system.hardest(20_019).advantage == pytest.approx(delta)
     wrong = 1 - (math.log(100) / 4 + math.log(2)) / math.log(100)
-    assert full.lower_bound(20_019) == pytest.approx(20 * delta * 1000 / 2 * wrong)
+    assert full.system.lower_bound(20_019) == pytest.approx(20 * delta * 1000 / 2 * wrong)
     assert wrong > 0.5  # as the proof says, for sufficiently many policies
     blocks = HardInstance(policies=12, width=6, span=5, reveal=4)
     for episodes in (6, 100, 10_000):
-        advantage = blocks.hardest(20 * episodes).advantage
+        advantage = blocks.system.hardest(20 * episodes).advantage
         assert advantage == pytest.approx(math.sqrt(6 / episodes) / 4)
-        bound = blocks.lower_bound(20 * episodes)
+        bound = blocks.system.lower_bound(20 * episodes)
         assert 20 * math.sqrt(6 * episodes) / 20 <= bound <= 20 * advantage * episodes
     # It grows as sqrt(H T/α): four times the horizon, twice the bound.
     for instance in (full, blocks):
-        ratio = instance.lower_bound(800_000) / instance.lower_bound(200_000)
+        ratio = instance.system.lower_bound(800_000) / instance.system.lower_bound(200_000)
         assert ratio == pytest.approx(2, rel=1e-3)
-    assert HardInstance(policies=2).lower_bound(1000) == 0
-    assert blocks.hardest(20).advantage == 0.25
-    assert blocks.hardest(20, arm=7).arm == 7
+    assert HardInstance(policies=2).system.lower_bound(1000) == 0
+    assert blocks.system.hardest(20).advantage == 0.25
+    assert blocks.system.hardest(20, arm=7).arm == 7
 
 
 def test_the_divergence_that_the_bound_rests_on():
@@ -286,7 +286,7 @@ def test_the_divergence_that_the_bound_rests_on():
 def test_the_best_learner_there_is_stays_above_the_full_feedback_bound():
     """Under full feedback no learner beats the leader so far, on average over hidden arms."""
     instance, episodes, runs = HardInstance(policies=16), 1000, 400
-    delta, rng = instance.hardest(episodes).advantage, np.random.default_rng(5)
+    delta, rng = instance.system.hardest(episodes).advantage, np.random.default_rng(5)
     wrong = np.empty(runs)
     for run in range(runs):
         costs = rng.random((episodes, 16)) < 0.5 - delta * (np.arange(16) == run % 16)
@@ -295,8 +295,8 @@ def test_the_best_learner_there_is_stays_above_the_full_feedback_bound():
         wrong[run] = np.count_nonzero(leader != run % 16)
     regret = delta * wrong
     error = regret.std() / math.sqrt(runs)
-    assert instance.lower_bound(episodes) <= regret.mean() + 5 * error
-    assert regret.mean() < 4 * instance.lower_bound(episodes)
+    assert instance.system.lower_bound(episodes) <= regret.mean() + 5 * error
+    assert regret.mean() < 4 * instance.system.lower_bound(episodes)
 
 
 @pytest.mark.parametrize("rule", ["paired", "theorem"])
@@ -324,19 +324,19 @@ def test_regret_lies_between_the_bounds(values, rule):
         bound=constants.bound,
         dimension=1,
         lipschitz=0.0,
-        restart_time=instance.episode - 1,
-        width=instance.width,
+        restart_time=instance.system.episode - 1,
+        width=instance.system.width,
         alpha=constants.alpha,
-        policies=instance.policies,
+        policies=instance.system.policies,
     ).total
     regrets = []
     for run in range(runs):
-        hidden = instance.hardest(horizon, arm=run % instance.policies)
+        hidden = instance.system.hardest(horizon, arm=run % instance.system.policies)
         learner = IOPEA(instance, rule=rule, horizon=horizon, restart="return")
         result = iopea.run(learner, instance.simulator(hidden, seed=run), horizon)
         regrets.append(iopea.regret(result.costs, 0.5 - hidden.advantage))
     error = np.std(regrets, ddof=1) / math.sqrt(runs)
-    lower = instance.lower_bound(horizon)
+    lower = instance.system.lower_bound(horizon)
     assert lower > 0
     assert np.mean(regrets) + 5 * error > lower
     assert np.count_nonzero(np.array(regrets) > upper) < 30
@@ -352,7 +352,7 @@ def test_a_clear_advantage_is_found_and_kept(values):
     instance, horizon, advantage = HardInstance(**values), 40_000, 0.25
     halves = []
     for run in range(24):
-        hidden = HiddenArm(arm=run % instance.policies, advantage=advantage)
+        hidden = HiddenArm(arm=run % instance.system.policies, advantage=advantage)
         learner = IOPEA(instance)
         result = iopea.run(learner, instance.simulator(hidden, seed=run), horizon)
         excess = result.costs - (0.5 - advantage)
@@ -381,7 +381,7 @@ def test_a_file_is_read_and_described():
     described = instance.describe()
     assert described.pop("kind") == "hard-instance"
     assert HardInstance.read({"problem": described, "hidden": hidden.table()}) == (instance, hidden)
-    assert parse_problem(f"{text}horizon = 6000")[1] == instance.hardest(6000, arm=4)
+    assert parse_problem(f"{text}horizon = 6000")[1] == instance.system.hardest(6000, arm=4)
     with pytest.raises(InputError, match="horizon"):
         parse_problem(f"{text}advantage = 0.3\nhorizon = 6000")
 
@@ -401,8 +401,8 @@ def test_a_file_is_read_and_described():
             lambda: HardInstance(policies=3).simulator(HiddenArm(arm=3, advantage=0.1)),
             ["arm is 3", "0 to 2"],
         ),
-        (lambda: HardInstance(policies=3, span=50).hardest(49), ["horizon", "50", "49"]),
-        (lambda: HardInstance(policies=3).lower_bound(0), ["horizon", "0"]),
+        (lambda: HardInstance(policies=3, span=50).system.hardest(49), ["horizon", "50", "49"]),
+        (lambda: HardInstance(policies=3).system.lower_bound(0), ["horizon", "0"]),
     ],
 )
 def test_a_wrong_value_is_refused_in_a_sentence(make, words):

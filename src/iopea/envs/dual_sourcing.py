@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from iopea.demand import Demand
 from iopea.envs.inventory import Floats, InventoryEnv, listed
-from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.dual_sourcing import DualSourcing
 
 _EXPEDITED, _REGULAR = "expedited_order", "regular_order"
 
@@ -87,16 +87,19 @@ class DualSourcingEnv(InventoryEnv):
         default, default_demand = DualSourcing.example()
         self.problem = shop = default if problem is None else problem
         super().__init__(
-            lead_times={_EXPEDITED: shop.expedited_lead_time, _REGULAR: shop.regular_lead_time},
-            high=shop.bound,
-            unit_costs=(shop.holding_cost, shop.lost_sales_cost),
+            lead_times={_EXPEDITED: shop.system.expedited_lead_time, _REGULAR: shop.system.regular_lead_time},
+            high=shop.family.bound,
+            unit_costs=(shop.system.holding_cost, shop.system.lost_sales_cost),
             demand=default_demand if demand is None else demand,
             reveal_demand=reveal_demand,
             render_mode=render_mode,
         )
 
     def __repr__(self) -> str:
-        regular, expedited = self.problem.regular_lead_time, self.problem.expedited_lead_time
+        regular, expedited = (
+            self.problem.system.regular_lead_time,
+            self.problem.system.expedited_lead_time,
+        )
         return (
             f"DualSourcingEnv(regular_lead_time={regular}, expedited_lead_time={expedited}, "
             f"high={self._high})"
@@ -123,8 +126,8 @@ class DualSourcingEnv(InventoryEnv):
         return self._as_action(expedited, regular)
 
     def _further_cost(self, stock: float, sales: float, orders: Mapping[str, float]) -> float:
-        regular, expedited = self.problem.regular_cost, self.problem.expedited_cost
-        return regular * orders[_REGULAR] + expedited * orders[_EXPEDITED]
+        regular, expedited = self.problem.system.regular_cost, self.problem.system.expedited_cost
+        return float(regular * orders[_REGULAR] + expedited * orders[_EXPEDITED])
 
     def _under_way_text(self) -> str:
         regular, expedited = listed(self._under_way[_REGULAR]), listed(self._under_way[_EXPEDITED])

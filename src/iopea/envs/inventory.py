@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from iopea.demand import Demand, DemandStream
 from iopea.envs.base import SystemEnv
 from iopea.errors import InputError
-from iopea.systems.lost_sales.kernel import sold_by_now
+from iopea.systems.shop.kernel import sold
 from iopea.types import Array
 
 #: How far an action may lie outside [-1, 1] by rounding.
@@ -83,7 +83,7 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
             arriving, *self._under_way[name] = [*self._under_way[name], order]
             stock += arriving
         demand = float(self._stream.draw(1)[0])
-        sales = float(sold_by_now(stock, 0.0, demand))
+        sales = float(sold(stock, demand))
         left = stock - sales
         self._on_hand, self._sales = left, sales
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from iopea.demand import Demand
 from iopea.envs.inventory import Floats, InventoryEnv, listed
 from iopea.problem_files import default_problem
-from iopea.systems.lost_sales.system import LostSales
+from iopea.systems.lost_sales import LostSales
 
 _ORDER = "order"
 
@@ -78,16 +78,16 @@ class LostSalesEnv(InventoryEnv):
         default, default_demand = cast("tuple[LostSales, Demand]", default_problem())
         self.problem = default if problem is None else problem
         super().__init__(
-            lead_times={_ORDER: self.problem.lead_time},
-            high=self.problem.levels.high,
-            unit_costs=self.problem.unit_costs,
+            lead_times={_ORDER: self.problem.system.lead_time},
+            high=self.problem.family.most_stock(self.problem.system),
+            unit_costs=self.problem.system.unit_costs,
             demand=default_demand if demand is None else demand,
             reveal_demand=reveal_demand,
             render_mode=render_mode,
         )
 
     def __repr__(self) -> str:
-        return f"LostSalesEnv(lead_time={self.problem.lead_time}, high={self._high})"
+        return f"LostSalesEnv(lead_time={self.problem.system.lead_time}, high={self._high})"
 
     def base_stock_action(self, level: float, observation: ArrayLike) -> Floats:
         """The action of a base-stock policy: order what stock and orders under way are short of.
@@ -100,7 +100,7 @@ class LostSalesEnv(InventoryEnv):
         return self._as_action(max(level - float(state.sum()), 0.0))
 
     def _further_cost(self, stock: float, sales: float, orders: Mapping[str, float]) -> float:
-        own_cost = self.problem.period_cost
+        own_cost = self.problem.system.period_cost
         return 0.0 if own_cost is None else float(own_cost(stock, sales, orders[_ORDER]))
 
     def _under_way_text(self) -> str:

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from iopea.envs.base import SystemEnv
 from iopea.errors import InputError
+from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.systems.queue import kernel as kernels
-from iopea.systems.queue.system import QueueRates, ServiceRateQueue
 
 #: How a step may end, in words.
 _EVENTS = {
@@ -26,7 +26,7 @@ _CHANGES = {kernels.NOTHING: 0, kernels.ARRIVAL: 1, kernels.SERVICE: -1, kernels
 
 
 class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
-    """The queue of :class:`~iopea.systems.queue.system.ServiceRateQueue`, with any rate at any time.
+    """The queue of :class:`~iopea.ServiceRateQueue`, with any rate at any time.
 
     It never ends: ``terminated`` and ``truncated`` are always False. For episodes, give
     ``max_episode_steps`` to ``gymnasium.make``.
@@ -80,16 +80,16 @@ class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
         self.problem = default if problem is None else problem
         truth = default_rates if rates is None else rates
         self.problem.simulator(truth)  # refuses rates above their bounds
-        self.observation_space = Discrete(self.problem.buffer + 1)
-        self.action_space = Discrete(self.problem.max_rate + 1)
-        self._arrival_rates = (truth.arrival_rate * self.problem.profile).tolist()
+        self.observation_space = Discrete(self.problem.system.buffer + 1)
+        self.action_space = Discrete(self.problem.system.max_rate + 1)
+        self._arrival_rates = (truth.arrival_rate * self.problem.system.profile).tolist()
         self._deadline_rate = truth.deadline_rate
-        self._power = self.problem.power_costs.tolist()
+        self._power = self.problem.system.power_costs.tolist()
         self._rng: Generator
         self._empty()
 
     def __repr__(self) -> str:
-        buffer, max_rate = self.problem.buffer, self.problem.max_rate
+        buffer, max_rate = self.problem.system.buffer, self.problem.system.max_rate
         return f"ServiceRateQueueEnv(buffer={buffer}, max_rate={max_rate})"
 
     def policy_action(self, policy: ArrayLike, observation: ArrayLike) -> np.int64:
@@ -99,11 +99,13 @@ class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
         >>> [int(env.policy_action((0, 1, 3), jobs)) for jobs in range(3)]
         [0, 1, 3]
         """
-        rates, states = _array(policy), self.problem.buffer + 1
+        rates, states = _array(policy), self.problem.system.buffer + 1
         if rates.shape != (states,):
             raise InputError(f"A policy has {states} rates, one by state, not {policy!r}.")
-        jobs = _whole("An observation", observation, self.problem.buffer)
-        return np.int64(_whole("A rate of a policy", rates[jobs].item(), self.problem.max_rate))
+        jobs = _whole("An observation", observation, self.problem.system.buffer)
+        return np.int64(
+            _whole("A rate of a policy", rates[jobs].item(), self.problem.system.max_rate)
+        )
 
     def _start(self, seed: SeedSequence) -> None:
         self._rng = Generator(PCG64(seed))
@@ -114,8 +116,8 @@ class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
         self._event: str | None = None
 
     def _pass(self, action: np.int64) -> tuple[float, dict[str, Any]]:
-        rate = _whole("An action", action, self.problem.max_rate)
-        jobs, steps_per_time = self._jobs, self.problem.uniform_rate
+        rate = _whole("An action", action, self.problem.system.max_rate)
+        jobs, steps_per_time = self._jobs, self.problem.system.uniform_rate
         event = kernels.next_event(
             self._rng.random() * steps_per_time,
             self._arrival_rates[jobs],
@@ -125,7 +127,7 @@ class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
         self._jobs += _CHANGES[event]
         self._event = _EVENTS[event]
         time = 1 / steps_per_time
-        cost = self._power[rate] * time + self.problem.miss_penalty * (event == kernels.MISS)
+        cost = self._power[rate] * time + self.problem.system.miss_penalty * (event == kernels.MISS)
         return cost, {"event": self._event, "time": time, "cost": cost}
 
     def _observation(self) -> np.int64:

@@ -46,7 +46,7 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
 
     Examples
     --------
-    >>> from iopea.systems.queue.system import ServiceRateQueue
+    >>> from iopea.systems.queue import ServiceRateQueue
     >>> envs = SystemVectorEnv(*ServiceRateQueue.example(), num_envs=3)
     >>> envs.reset(seed=1)
     (array([0, 0, 0]), {})
@@ -120,7 +120,7 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
             return states[:, 0].astype(np.int64)
         # A rounding may lie above the highest.
         highest = self._control.highest_state.astype(np.float32)
-        return np.minimum(states.astype(np.float32), highest)
+        return np.asarray(np.minimum(states.astype(np.float32), highest))
 
     def _taken(self, states: Array, actions: Numbers) -> Array:
         """The actions of the system that those of the environment stand for."""

@@ -1,27 +1,28 @@
-"""What the learner needs to know of a problem, and what a problem must offer.
+"""What a problem is: a system, a policy family, and what a learner needs of the two.
 
-A :class:`Problem` is what a manager knows: the policy class, the information
-order, how to evaluate one policy on another's data, and the constants of the
-regret theorem. A :class:`Simulator` is the truth and never reaches a learner.
+A :class:`System` knows how things move, what they cost and what is seen of them. A
+:class:`PolicyFamily` knows its parameters, how it acts and whose data informs whom. A
+:class:`Problem` is the pair of the two: what a manager knows, and all that a learner is given. A
+:class:`Simulator` is the truth and never reaches a learner.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from iopea.errors import InputError
+from iopea.errors import InputError, unknown
 from iopea.information_order import InformationOrder
-from iopea.model import check_count
+from iopea.model import Model, check_count
 from iopea.policies import PolicyClass
 from iopea.problems.control import Control
 from iopea.problems.tabular import Tabular
-from iopea.systems.dual_sourcing.base_surge import SurgeSetting
 from iopea.types import (
     Array,
     Claim,
@@ -34,7 +35,11 @@ from iopea.types import (
     Rollout,
     State,
     Trajectory,
+    show_policy,
 )
+
+#: What a policy does: ``order(state, parameters, signal)``.
+Rule = Callable[[Any, Any, Any], Any]
 
 
 @dataclass(frozen=True)
@@ -91,23 +96,6 @@ class Constants:
     def data_needed(self, delta: float) -> int:
         """Steps from which on the order holds up to δ [T_h(δ)]; 1 for sample-path orders."""
         return 1
-
-
-@dataclass(frozen=True)
-class BaseStock:
-    """A shop whose policies are base-stock levels and whose costs are linear.
-
-    Attributes
-    ----------
-    lead_time : int. Periods between order and arrival [L].
-    holding_cost, lost_sales_cost : float. Per unit left over, and of demand not met [h, p].
-    perishes : bool. Whether what is left over is lost at the end of the period.
-    """
-
-    lead_time: int
-    holding_cost: float
-    lost_sales_cost: float
-    perishes: bool = False
 
 
 class Evaluator(ABC):
@@ -193,46 +181,35 @@ class PlugInEvaluator(Evaluator):
         """Linearised batch sums of any policies, an array (n, d), with their ``rank``."""
 
 
-class Problem(ABC):
-    """What is known before the first step: no demand law, no arrival rate."""
+class System(Model, ABC):
+    """How a system moves, what it costs and what is seen of it; no policies, and no truth.
+
+    Attributes
+    ----------
+    kind : str. Its name in problem files.
+    tables : tuple of str. Tables of a problem file, beside ``[problem]``, that hold the truth.
+    """
 
     kind: ClassVar[str]
-    columns: ClassVar[tuple[str, ...]]
-    #: Columns that a trajectory may have as well.
-    optional_columns: ClassVar[tuple[str, ...]] = ()
-    #: Tables of a problem file, beside ``[problem]``, that hold the truth.
     tables: ClassVar[tuple[str, ...]] = ("demand",)
-    #: Whether the evaluator is a :class:`PlugInEvaluator`.
-    plug_in: ClassVar[bool] = False
-
-    @classmethod
-    @abstractmethod
-    def read(
-        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
-    ) -> tuple[Self, Any]:
-        """Problem and truth from the tables of a problem file, ``kind`` taken out.
-
-        Data files are looked for in ``directory``.
-        """
-
-    @classmethod
-    @abstractmethod
-    def example(cls) -> tuple[Self, Any]:
-        """A small problem and its truth, on which the contract of all problems is tested."""
 
     @property
     @abstractmethod
-    def claim(self) -> Claim:
-        """How the order is claimed: exactly on every path, or in distribution."""
+    def columns(self) -> tuple[str, ...]:
+        """What is written down of each step: the columns of a trajectory."""
 
-    @property
+    @classmethod
     @abstractmethod
-    def policy_class(self) -> PolicyClass:
-        """All policies that may be played."""
+    def read_truth(cls, content: Mapping[str, dict[str, Any]], directory: Path | None) -> Any:
+        """The truth from the tables of a problem file; data files are in ``directory``."""
 
-    def can_widen(self, axis: int) -> tuple[bool, bool]:
-        """Whether the range of a parameter could be given a lower end, and a higher one."""
-        return False, False
+    @abstractmethod
+    def simulator(self, problem: Problem, truth: Any, seed: int = 0) -> Simulator:
+        """The true system under the policies of a problem."""
+
+    @abstractmethod
+    def check(self, trajectory: Trajectory) -> None:
+        """Refuse records that the system can't have left."""
 
     def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array] | None:
         """Of each step the sales and the stock, which they can't exceed; None if nothing is sold.
@@ -242,67 +219,329 @@ class Problem(ABC):
         """
         return None
 
-    @property
-    @abstractmethod
-    def constants(self) -> Constants:
-        """The constants of the regret theorem."""
+    def control(self, problem: Problem) -> Control | None:
+        """The MDP view, for learners that choose an action in each state; None if there is none."""
+        return None
 
-    @property
+    def tabular(self, problem: Problem, radius: float | None = None) -> Tabular | None:
+        """States and actions as a table, for learners that count; None if there is none.
+
+        Where they are not whole, they are put on a grid of that radius, or of the system's own.
+        """
+        return None
+
+    def describe(self) -> dict[str, object]:
+        """The system as JSON values."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class PolicyFamily(Model, ABC):
+    """Policies by their parameters: how they act, and whose data informs whom.
+
+    A family is made for a system, which its methods are given. It writes at least its parameters
+    (:meth:`policy_class`), its rule (:meth:`order`), its information order (:meth:`order_on`) and how
+    that is claimed (:meth:`claim`).
+
+    Attributes
+    ----------
+    kind : str. Its name in problem files.
+    parameters : tuple of str. Names of the parameters in results; those of the class if empty.
+    optional_columns : tuple of str. Columns that a trajectory may have beside those of the system.
+    """
+
+    kind: ClassVar[str]
+    parameters: ClassVar[tuple[str, ...]] = ()
+    optional_columns: ClassVar[tuple[str, ...]] = ()
+
     @abstractmethod
-    def restart_policy(self) -> Policy:
+    def policy_class(self, system: Any) -> PolicyClass:
+        """All policies that may be played: a box of parameters, or a list."""
+
+    @staticmethod
+    def order(state: Any, parameters: Any, signal: Any) -> Any:
+        """What a policy does in a state: plain scalar Python, which is compiled.
+
+        Parameters
+        ----------
+        state : array. The state of the system, as its ``control`` names it.
+        parameters : array. Of the policy.
+        signal : array. What is known of coming periods, such as a forecast; empty if nothing is.
+
+        Returns
+        -------
+        The action, a number; with several sources of supply a tuple of orders.
+        """
+        raise InputError("This family has no rule: write order(state, parameters, signal).")
+
+    def rule(self, system: Any) -> Rule:
+        """:meth:`order`, or one that is made for a system, such as for its lead times."""
+        return self.order
+
+    def plays_every_map(self, system: Any) -> bool:
+        """Whether the policies are all maps from finitely many states to actions."""
+        return False
+
+    def actions_by_state(self, system: Any, policies: Array, states: int) -> Array:
+        """What policies, an array (n, d), do in each of finitely many states: (n, states)."""
+        rule, nothing = self.rule(system), np.zeros(0)
+        rows = [
+            [rule(np.array([float(state)]), policy, nothing) for state in range(states)]
+            for policy in policies
+        ]
+        return np.array(rows, dtype=np.float64).reshape(len(policies), states)
+
+    @abstractmethod
+    def order_on(self, system: Any, policies: Array) -> InformationOrder:
+        """The information order on policies, an array (n, d)."""
+
+    @abstractmethod
+    def claim(self, system: Any) -> Claim:
+        """How the order is claimed: exactly on every path, or in distribution."""
+
+    @abstractmethod
+    def evaluator(
+        self, problem: Any, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> Evaluator:
+        """The evaluator that suits the family, from the initial state on."""
+
+    def path_evaluator(self, problem: Any, policies: Array) -> Evaluator:
+        """The evaluator by which a claim of a sample-path order is tested."""
+        return self.evaluator(problem, policies)
+
+    def plug_in(self, system: Any) -> bool:
+        """Whether the evaluator is a :class:`PlugInEvaluator`."""
+        return False
+
+    @abstractmethod
+    def restart(self, system: Any) -> Policy:
         """A policy that brings the system back to its initial state [θ_R]."""
 
     @abstractmethod
-    def order(self, policies: Array) -> InformationOrder:
-        """The information order on these policies, an array (n, d)."""
+    def constants(self, system: Any) -> Constants:
+        """The constants of the regret theorem; infinite where none are proved."""
+
+    def can_widen(self, axis: int) -> tuple[bool, bool]:
+        """Whether the range of a parameter could be given a lower end, and a higher one."""
+        return False, False
 
     def preference(self, policies: Array) -> Array | None:
         """Which of policies that inform each other to play while some survivor is unknown.
 
-        Or while one survives only because few steps told of it. The lowest value is preferred.
-        None: the best by estimate, as far as there is one.
+        Or while one survives only because few steps were informative about it. The lowest value is
+        preferred. None: the best by estimate, as far as there is one.
         """
         return None
 
-    @abstractmethod
+    def check_system(self, system: Any) -> None:
+        """Refuse a system that these policies are not made for."""
+        return
+
+    def check(self, system: Any, trajectory: Trajectory) -> None:
+        """Refuse records that the policy played can't have left."""
+        return
+
+    def describe(self) -> dict[str, object]:
+        """The family as JSON values."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class Problem:
+    """A system and a policy family: what is known before the first step.
+
+    No demand law, no arrival rate. A subclass is a kind of problem that files know: it names its
+    system and the families that go with it, and can be made of their keys. The keys of the first
+    family, the default, stand beside those of the system; any other is given as ``policies``.
+
+    Parameters
+    ----------
+    system : System.
+    family : PolicyFamily. Policies for this system.
+    policies : PolicyFamily or mapping. A family, or its table in a problem file, with its kind.
+    **keys : of the system, and of its default family.
+    """
+
+    system_type: ClassVar[type[System]]
+    #: Families by which files know this kind of problem; a new one is a line here.
+    families: ClassVar[tuple[type[PolicyFamily], ...]] = ()
+
+    def __init__(
+        self,
+        system: System | None = None,
+        family: PolicyFamily | None = None,
+        /,
+        *,
+        policies: Any = None,
+        **keys: Any,
+    ) -> None:
+        if system is None:
+            system, family = self._made_of(policies, keys)
+        for name, value, kind in (("system", system, System), ("family", family, PolicyFamily)):
+            if not isinstance(value, kind):
+                raise InputError(f"The {name} of a problem is a {kind.__name__}, not {value!r}.")
+        self._system, self._family = system, cast(PolicyFamily, family)
+        self._family.check_system(system)
+
+    @classmethod
+    def _made_of(cls, policies: Any, keys: dict[str, Any]) -> tuple[System, PolicyFamily]:
+        """System and family of their keys."""
+        if not cls.families:
+            raise InputError("A problem is a system and a family: give both.")
+        system, default = cls.system_type, cls.families[0]
+        listed = "policies" in {*system.model_fields, *default.model_fields}
+        if listed and policies is not None and not isinstance(policies, PolicyFamily | Mapping):
+            keys, policies = {**keys, "policies": policies}, None  # a key of their own
+        if policies is None:
+            known = {*system.model_fields, *default.model_fields}
+        else:
+            known = set(system.model_fields)
+        for key in keys:
+            if key in known:
+                continue
+            if key in default.model_fields:
+                raise InputError(
+                    f"{key} is a key of {default.kind} policies, but others are given as "
+                    "policies: leave one of them out."
+                )
+            raise unknown(f"key in {cls.__name__}", key, known)
+        own = {key: value for key, value in keys.items() if key in system.model_fields}
+        rest = {key: value for key, value in keys.items() if key not in own}
+        family = default(**rest) if policies is None else cls._as_family(policies)
+        return system(**own), family
+
+    @classmethod
+    def _as_family(cls, policies: Any) -> PolicyFamily:
+        """A family, as it is or from its table."""
+        if isinstance(policies, PolicyFamily):
+            return policies
+        if not isinstance(policies, Mapping):
+            raise InputError(f"policies must be a family, or its table, not {policies!r}.")
+        known = {family.kind: family for family in cls.families}
+        kind = policies.get("kind")
+        if kind is None:
+            raise InputError(f"[policies] needs a kind, such as kind = {cls.families[0].kind!r}.")
+        if kind not in known:
+            raise unknown(f"kind of policies for {cls.system_type.kind}", str(kind), known)
+        return known[kind](**{key: value for key, value in policies.items() if key != "kind"})
+
+    @classmethod
+    def read(
+        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
+    ) -> tuple[Self, Any]:
+        """Problem and truth from the tables of a problem file, ``kind`` taken out.
+
+        Data files are looked for in ``directory``.
+        """
+        problem = cls(**_with_policies(content))
+        return problem, cls.system_type.read_truth(content, directory)
+
+    @classmethod
+    def example(cls) -> tuple[Self, Any]:
+        """A small problem and its truth, on which the contract of all problems is tested."""
+        raise InputError(f"{cls.__name__} has no example.")
+
+    @property
+    def system(self) -> Any:
+        """The system."""
+        return self._system
+
+    @property
+    def family(self) -> Any:
+        """The policy family."""
+        return self._family
+
+    @property
+    def kind(self) -> str:
+        """The name of the system in problem files."""
+        return self._system.kind
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Tables of a problem file that hold the truth."""
+        return self._system.tables
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of a trajectory."""
+        return self._system.columns
+
+    @property
+    def optional_columns(self) -> tuple[str, ...]:
+        """Columns that a trajectory may have as well."""
+        return self._family.optional_columns
+
+    @cached_property
+    def policy_class(self) -> PolicyClass:
+        """All policies that may be played."""
+        return self._family.policy_class(self._system)
+
+    @property
+    def claim(self) -> Claim:
+        """How the information order is claimed: exactly on every path, or in distribution."""
+        return self._family.claim(self._system)
+
+    def order(self, policies: Array) -> InformationOrder:
+        """The information order on policies, an array (n, d)."""
+        return self._family.order_on(self._system, as_policies(policies))
+
+    @property
+    def constants(self) -> Constants:
+        """The constants of the regret theorem."""
+        return self._family.constants(self._system)
+
+    @property
+    def restart_policy(self) -> Policy:
+        """A policy that brings the system back to its initial state [θ_R]."""
+        return self._family.restart(self._system)
+
+    def can_widen(self, axis: int) -> tuple[bool, bool]:
+        """Whether the range of a parameter could be given a lower end, and a higher one."""
+        return self._family.can_widen(axis)
+
+    def preference(self, policies: Array) -> Array | None:
+        """Which of policies that inform each other to play; see :class:`PolicyFamily`."""
+        return self._family.preference(as_policies(policies))
+
+    @property
+    def plug_in(self) -> bool:
+        """Whether the evaluator is a :class:`PlugInEvaluator`."""
+        return self._family.plug_in(self._system)
+
     def evaluator(
         self, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> Evaluator:
-        """An evaluator of these policies, an array (n, d), from the initial state on."""
-
-    @property
-    def control(self) -> Control | None:
-        """States and actions, for those who act step by step; None if there are none to offer."""
-        return None
-
-    @property
-    def base_stock(self) -> BaseStock | None:
-        """What a planner knows, where policies are base-stock levels and costs linear."""
-        return None
-
-    @property
-    def base_surge(self) -> SurgeSetting | None:
-        """What is known of two sources of supply, where there are two and costs are linear."""
-        return None
-
-    def tabular(self, radius: float | None = None) -> Tabular | None:
-        """States and actions as a table, for those who count; None if there is none to offer.
-
-        Where they are not whole, they are put on a grid of that radius, or of the problem's own.
-        """
-        return None
+        """An evaluator of policies, an array (n, d), from the initial state on."""
+        return self._family.evaluator(self, as_policies(policies), threads, precision)
 
     def path_evaluator(self, policies: Array) -> Evaluator:
         """The evaluator by which a claim of a sample-path order is tested."""
-        return self.evaluator(policies)
+        return self._family.path_evaluator(self, as_policies(policies))
 
-    @abstractmethod
-    def simulator(self, truth: Any, seed: int = 0) -> Simulator:
+    def simulator(self, truth: Any, seed: int = 0) -> Any:
         """The true system: this problem under that truth."""
+        return self._system.simulator(self, truth, seed)
 
-    @abstractmethod
+    def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array] | None:
+        """Sales and stock of each step; see :class:`System`."""
+        return self._system.demand_seen(trajectory)
+
+    @property
+    def control(self) -> Any:
+        """The MDP view, for learners that choose an action in each state; None if there is none."""
+        return self._system.control(self)
+
+    def tabular(self, radius: float | None = None) -> Tabular | None:
+        """States and actions as a table, for learners that count; None if there is none."""
+        return self._system.tabular(self, radius)
+
     def describe(self) -> dict[str, object]:
-        """The problem as JSON values: the ``[problem]`` table of a problem file."""
+        """The problem as JSON values: the ``[problem]`` table of a problem file.
+
+        A family that is not the default stands in it as ``family``, with its kind.
+        """
+        known = {"kind": self.kind, **self._system.describe()}
+        if self.families and type(self._family) is self.families[0]:
+            return {**known, **self._family.describe()}
+        return {**known, "family": {"kind": self._family.kind, **self._family.describe()}}
 
     def check(self, trajectory: Trajectory) -> None:
         """Refuse a trajectory that can't have been observed."""
@@ -318,6 +557,67 @@ class Problem(ABC):
             )
         if control is not None:
             control.check_records(trajectory.columns)
+        else:
+            self._family.check(self._system, trajectory)
+        self._system.check(trajectory)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Problem):
+            return NotImplemented
+        return (self.system, self.family) == (other.system, other.family)
+
+    def __hash__(self) -> int:
+        return hash((self.system, self.family))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.system!r}, {self.family!r})"
+
+
+def _with_policies(content: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """The keys of a problem file's ``[problem]``, and its table of policies if there is one."""
+    if "policies" not in content:
+        return content["problem"]
+    if "policies" in content["problem"]:
+        raise InputError("Policies are given twice, in [problem] and as [policies]: leave one out.")
+    return {**content["problem"], "policies": content["policies"]}
+
+
+class PolicyController(Controller):
+    """A policy of a family as a controller: any family's of the same system.
+
+    Parameters
+    ----------
+    problem : Problem. The system, with the family of the policy.
+    policy : its parameters.
+    """
+
+    def __init__(self, problem: Problem, policy: Policy) -> None:
+        self.problem, self.policy = problem, policy
+
+    def act(self, states: Array) -> Array:
+        """What the policy does."""
+        policies = np.broadcast_to(self.policy, (len(states), len(self.policy)))
+        return np.asarray(self.problem.control.actions_of(policies, states))
+
+    def table(self) -> dict[str, object]:
+        """The family and the parameters."""
+        family = self.problem.family
+        names = family.parameters or self.problem.policy_class.names
+        return {"controller": family.kind, **dict(zip(names, self.policy, strict=True))}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PolicyController):
+            return NotImplemented
+        return (self.problem, self.policy) == (other.problem, other.policy)
+
+    def __hash__(self) -> int:
+        return hash((self.problem, self.policy))
+
+    def __repr__(self) -> str:
+        return f"PolicyController({self.problem!r}, {self.policy!r})"
+
+    def __str__(self) -> str:
+        return f"{self.problem.family.kind} policy {show_policy(self.policy)}"
 
 
 class Simulator(ABC):
@@ -364,7 +664,7 @@ class Simulator(ABC):
         """Batch sums of the true cost of policies, an array (n, d), on common noise."""
 
     def hindsight(self, policies: Array, steps: int) -> Array:
-        """Average true cost of policies on the chance that this run's first steps have met."""
+        """Average true cost of policies on the noise that this run's first steps have met."""
         averages = np.empty(len(policies))
         for number, policy in enumerate(policies):
             system = self.problem.simulator(self.truth, self.seed)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from iopea.types import Array, Mask, State
+from iopea.types import Array, Estimates, Indices, Mask, State
 
 #: Length of the first batches.
 FIRST_BATCH = 4
@@ -14,6 +14,10 @@ MOST_BATCHES = 256
 MOST_COSTS = 2**25
 #: Batches filled between two calls of :meth:`Batches.add`, so that no copy grows large.
 _BATCHES_AT_A_TIME = 16
+#: At this many batches of a group, neighbours are joined.
+MOST_GROUPED = 128
+#: No batch was filled.
+_NONE = np.empty((0, 0))
 
 
 class Batches:
@@ -74,3 +78,88 @@ class Batches:
         self.running = np.array(state["running"])
         self.costs = np.array(state["costs"])
         self.filled, self.size = int(state["filled"]), int(state["size"])
+
+
+class GroupedBatches:
+    """Costs of groups of policies, each group judged by steps of its own.
+
+    Where the batches of a group are cut depends on the number of its steps alone. Row b holds the
+    b-th batch of every group, so that rows are few, whatever the number of groups; batches of
+    different groups are independent, and any may share a row.
+
+    Parameters
+    ----------
+    groups : array (n,). The group of each policy.
+    count : int. How many groups there are: 0, 1, and so on.
+    first : int. Length of the first batches; 1 will do where steps are independent.
+    """
+
+    def __init__(self, groups: Indices, count: int, first: int = FIRST_BATCH) -> None:
+        self._groups: Indices = np.array(groups, dtype=np.intp)
+        self._count, self._first = count, first
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget all that was counted."""
+        self._finished = np.zeros(self._count, dtype=np.intp)
+        self._filled = np.zeros(self._count, dtype=np.intp)
+        self._size = np.full(self._count, self._first, dtype=np.intp)
+        self._sums = np.zeros((1, self._groups.size))
+
+    def add(self, group: int, costs: Array) -> None:
+        """Count steps of a group: an array (steps, members), or (steps, 1) if all cost the same."""
+        members = np.flatnonzero(self._groups == group)
+        while len(costs):
+            room, row = self._size[group] - self._filled[group], self._finished[group]
+            part, costs = costs[:room], costs[room:]
+            # Added one by one, so that the bits don't depend on how steps were delivered.
+            steps = np.empty((len(part) + 1, members.size))
+            steps[0], steps[1:] = self._sums[row, members], part
+            self._sums[row, members] = np.add.accumulate(steps)[-1]
+            self._filled[group] += len(part)
+            if self._filled[group] == self._size[group]:
+                self._next_batch(group, members)
+
+    def _next_batch(self, group: int, members: Indices) -> None:
+        self._filled[group] = 0
+        self._finished[group] += 1
+        if self._finished[group] == MOST_GROUPED:
+            joined = self._sums[0:MOST_GROUPED:2, members] + self._sums[1:MOST_GROUPED:2, members]
+            self._sums[:, members] = 0.0
+            self._sums[: len(joined), members] = joined
+            self._finished[group] //= 2
+            self._size[group] *= 2
+        elif self._finished[group] == len(self._sums):
+            self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
+
+    def estimates(self, steps: int = 1) -> Estimates:
+        """Sums and sizes by batch, the ones in progress included, each step counted as so many."""
+        rows = int((self._finished + (self._filled > 0)).max(initial=0))
+        row = np.arange(rows)[:, None]
+        sizes = np.where(row < self._finished, self._size, 0)
+        sizes = steps * np.where(row == self._finished, self._filled, sizes).astype(np.float64)
+        sums = steps * self._sums[:rows]
+        return Estimates(sums, sizes[:, 0] if self._count == 1 else sizes[:, self._groups])
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies."""
+        self._groups = self._groups[mask]
+        self._sums = np.compress(mask, self._sums, axis=1)
+
+    def state_dict(self) -> State:
+        """The counts and arrays."""
+        return {
+            "groups": self._groups.copy(),
+            "finished": self._finished.copy(),
+            "filled": self._filled.copy(),
+            "size": self._size.copy(),
+            "sums": self._sums.copy(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._groups = np.array(state["groups"], dtype=np.intp)
+        self._finished = np.array(state["finished"], dtype=np.intp)
+        self._filled = np.array(state["filled"], dtype=np.intp)
+        self._size = np.array(state["size"], dtype=np.intp)
+        self._sums = np.array(state["sums"])

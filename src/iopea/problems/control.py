@@ -79,23 +79,3 @@ class Control(ABC):
             wrong = values[~(np.isfinite(values) & (values >= 0))][0]
             raise InputError(f"An action is {wrong}: it must be a number of at least 0.")
         return values
-
-
-class PolicyController(Controller):
-    """A policy of the class as a controller."""
-
-    def __init__(self, control: Control, policy: Policy) -> None:
-        self._control = control
-        self.policy = policy
-
-    def act(self, states: Array) -> Array:
-        """What the policy does."""
-        policies = np.broadcast_to(self.policy, (len(states), len(self.policy)))
-        return self._control.actions_of(policies, states)
-
-    def table(self) -> dict[str, object]:
-        """The policy."""
-        return {"policy": list(self.policy)}
-
-    def __str__(self) -> str:
-        return f"policy {self.policy}"

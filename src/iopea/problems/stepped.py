@@ -11,11 +11,9 @@ import numpy as np
 from iopea.errors import InputError
 from iopea.problems.base import Problem, Simulator
 from iopea.seeds import seed_for
-from iopea.systems.shop.base import ShopControl
-from iopea.systems.shop.table import TableController
 from iopea.types import Array, Controller, Rollout, State, Trajectory
 
-#: Rounds of which chance is drawn at once where no records are kept.
+#: Rounds of which noise is drawn at once where no records are kept.
 _ROUNDS_AHEAD = 32
 
 
@@ -34,14 +32,12 @@ class SteppedSimulator(Simulator):
     def drive(self, controller: Controller, steps: int, copies: int = 1) -> Rollout:
         """Let a controller act from the present state on.
 
-        Several copies of the system, each with chance of its own, take a step in turn; the
+        Several copies of the system, each with noise of its own, take a step in turn; the
         first is this one.
         """
         control = self.problem.control
         if control is None:
             return super().drive(controller, steps, copies)
-        if copies == 1 and isinstance(controller, TableController):
-            return self._follow(controller, steps)
         self._add_copies(copies - 1)
         systems: list[SteppedSimulator] = [self, *self._copies[: copies - 1]]
         states = np.array([system._row() for system in systems])
@@ -76,25 +72,12 @@ class SteppedSimulator(Simulator):
         columns = dict(zip(control.columns, rows.T, strict=True))
         return Rollout(Trajectory(controller, **columns), costs, self._elapsed(columns))
 
-    def _follow(self, controller: TableController, steps: int) -> Rollout:
-        """Let a table act on this system alone: what comes next is known without a step."""
-        control, noise = cast(ShopControl, self.problem.control), self._noise(steps)
-        states, actions = controller.follow(control, self._row(), noise)
-        before = states.copy()
-        records, costs = self._advance(states, actions, noise)
-        self._turn = 0
-        if steps:
-            self._set_row(states[-1])
-        rows = np.column_stack([before, actions, records])
-        columns = dict(zip(control.columns, rows.T, strict=True))
-        return Rollout(Trajectory(controller, **columns), costs)
-
     def average_cost(
         self, act: Callable[[Array], Array], rounds: int, settling: int, copies: int
     ) -> float:
         """Average cost per unit of time of many copies side by side, of which no records are kept.
 
-        They begin in the present state, which does not change, and share the chance of this
+        They begin in the present state, which does not change, and share the noise of this
         system: each round has the next numbers of it.
 
         Parameters
@@ -142,7 +125,7 @@ class SteppedSimulator(Simulator):
 
     @abstractmethod
     def _noise(self, steps: int) -> Array:
-        """Chance of the next steps, an array (steps, m)."""
+        """Noise of the next steps, an array (steps, m)."""
 
     @abstractmethod
     def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:

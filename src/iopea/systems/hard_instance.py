@@ -28,9 +28,17 @@ from iopea.errors import InputError
 from iopea.information_order import InformationOrder
 from iopea.model import Count, Model, Positive, check_count
 from iopea.policies import Box
-from iopea.problems.base import Constants, Evaluator, Problem, Simulator, as_policies
+from iopea.problems.base import (
+    Constants,
+    Evaluator,
+    PolicyFamily,
+    Problem,
+    Simulator,
+    System,
+    as_policies,
+)
+from iopea.problems.batches import GroupedBatches
 from iopea.seeds import seed_for
-from iopea.systems.finite.estimators import GroupedBatches
 from iopea.types import (
     Array,
     Claim,
@@ -67,7 +75,7 @@ class HiddenArm(Model):
         return self.model_dump()
 
 
-class HardInstance(Model, Problem):
+class HardSystem(System):
     """A bandit whose draws last for many steps, and of which a part is seen.
 
     Parameters
@@ -76,12 +84,6 @@ class HardInstance(Model, Problem):
     width : int. Blocks that say nothing of each other, or 1 for full feedback [w].
     span : int. Steps for which a draw lasts [H].
     reveal : int. Draws of an episode, of which one is seen [1/α].
-
-    Examples
-    --------
-    >>> instance = HardInstance(policies=6, width=3, span=5, reveal=2)
-    >>> instance.order(instance.policy_class.net(1.0)).width(), instance.constants.alpha
-    (3, 0.5)
     """
 
     kind: ClassVar[str] = "hard-instance"
@@ -96,25 +98,15 @@ class HardInstance(Model, Problem):
     def _whole_blocks(self) -> Self:
         if self.policies % self.width:
             raise ValueError(
-                f"Width must divide the number of policies into blocks of equal size, but "
+                f"The width must divide the number of policies into blocks of equal size, but "
                 f"{self.width} does not divide {self.policies}."
             )
         return self
 
     @classmethod
-    def read(
-        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
-    ) -> tuple[Self, HiddenArm]:
-        """Problem and hidden arm; with a ``horizon`` in place of an advantage, the hardest one."""
-        instance, hidden = cls(**content["problem"]), dict(content["hidden"])
-        if "horizon" in hidden and "advantage" not in hidden:
-            hidden["advantage"] = instance.hardest(hidden.pop("horizon")).advantage
-        return instance, HiddenArm(**hidden)
-
-    @classmethod
-    def example(cls) -> tuple[Self, HiddenArm]:
-        """Three blocks of two arms, of whose draws half are seen."""
-        return cls(policies=6, width=3, span=3, reveal=2), HiddenArm(arm=4, advantage=0.3)
+    def read_truth(cls, content: Mapping[str, dict[str, Any]], directory: Path | None) -> HiddenArm:
+        """The hidden arm."""
+        return HiddenArm(**content["hidden"])
 
     @property
     def full_feedback(self) -> bool:
@@ -132,66 +124,18 @@ class HardInstance(Model, Problem):
         return np.rint(arms).astype(np.intp) // (self.policies // blocks)
 
     @property
-    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+    def columns(self) -> tuple[str, ...]:
         """Step within the episode, and its cost, of the arm or of every arm; 0 if not seen."""
         if not self.full_feedback:
             return ("phase", "cost")
         return ("phase", *(f"cost_{arm}" for arm in range(self.policies)))
 
-    @property
-    def claim(self) -> Claim:
-        """Exact on every path where all draws are seen; else a share α of the steps tells."""
-        return "sample-path" if self.reveal == 1 else "distributional"
-
-    @property
-    def policy_class(self) -> Box:
-        """The arms."""
-        return Box(0, self.policies - 1, step=1, labels=("arm",))
-
-    @property
-    def constants(self) -> Constants:
-        """A span of H/α, costs in [0, 1], and L_Θ = 0 for a finite class."""
-        return Constants(
-            span=float(self.episode),
-            lipschitz=0.0,
-            bound=float(self.policies - 1),
-            dimension=1,
-            cost_low=0.0,
-            cost_high=1.0,
-            alpha=1 / self.reveal,
-            sensitivity=1.0,
-        )
-
-    @property
-    def restart_policy(self) -> Policy:
-        """Any arm: episodes end by themselves."""
-        return (0.0,)
-
-    def order(self, policies: Array) -> InformationOrder:
-        """All arms inform each other, or those of a block."""
-        arms = as_policies(policies)[:, 0]
-        if self.full_feedback:
-            return InformationOrder.full_feedback(arms.size)
-        # A key and its opposite are both at least as large only if they are the same.
-        return InformationOrder.from_key(np.outer(self.block(arms), [1, -1]))
-
-    def evaluator(
-        self, policies: Array, threads: int = 1, precision: Precision = "float64"
-    ) -> EpisodeCounter:
-        """Averages of what was seen; they need neither threads nor single precision."""
-        return EpisodeCounter(self, as_policies(policies)[:, 0])
-
-    def simulator(self, truth: HiddenArm, seed: int = 0) -> HardSimulator:
-        """The true system: this instance with that arm as the best one."""
-        return HardSimulator(self, truth, seed)
-
-    def describe(self) -> dict[str, object]:
-        """The ``[problem]`` table of a problem file."""
-        return {"kind": self.kind, **self.model_dump()}
+    def simulator(self, problem: Problem, truth: HiddenArm, seed: int = 0) -> HardSimulator:
+        """The true system with that arm as the best one."""
+        return HardSimulator(problem, truth, seed)
 
     def check(self, trajectory: Trajectory) -> None:
         """Refuse phases that don't follow each other, and costs that no draw gives."""
-        super().check(trajectory)
         phase = trajectory["phase"]
         expected = (np.floor(phase[:1]) + np.arange(phase.size)) % self.episode
         wrong = np.flatnonzero(phase != expected)
@@ -219,7 +163,7 @@ class HardInstance(Model, Problem):
         Δ = sqrt(log |Θ| / (16 T')) under full feedback, as in the paper's proof, and
         sqrt(w/T') / 4 otherwise; at most 1/4.
 
-        >>> HardInstance(policies=8, width=4, span=5).hardest(8_000).advantage
+        >>> HardSystem(policies=8, width=4, span=5).hardest(8_000).advantage
         0.0125
         """
         episodes = self.episodes(horizon)
@@ -250,10 +194,90 @@ class HardInstance(Model, Problem):
         return self.episode * advantage * episodes * max(wrong, 0.0)
 
 
+class Arms(PolicyFamily):
+    """The arms, by their numbers."""
+
+    kind: ClassVar[str] = "arms"
+    parameters: ClassVar[tuple[str, ...]] = ("arm",)
+
+    def policy_class(self, system: HardSystem) -> Box:
+        """The arms."""
+        return Box(0, system.policies - 1, step=1, labels=("arm",))
+
+    @staticmethod
+    def order(state: Any, parameters: Any, signal: Any) -> Any:
+        """The arm."""
+        return parameters[0]
+
+    def claim(self, system: HardSystem) -> Claim:
+        """Exact on every path where all draws are seen; else a share α of the steps tells."""
+        return "sample-path" if system.reveal == 1 else "distributional"
+
+    def constants(self, system: HardSystem) -> Constants:
+        """A span of H/α, costs in [0, 1], and L_Θ = 0 for a finite class."""
+        return Constants(
+            span=float(system.episode),
+            lipschitz=0.0,
+            bound=float(system.policies - 1),
+            dimension=1,
+            cost_low=0.0,
+            cost_high=1.0,
+            alpha=1 / system.reveal,
+            sensitivity=1.0,
+        )
+
+    def restart(self, system: HardSystem) -> Policy:
+        """Any arm: episodes end by themselves."""
+        return (0.0,)
+
+    def order_on(self, system: HardSystem, policies: Array) -> InformationOrder:
+        """All arms inform each other, or those of a block."""
+        arms = policies[:, 0]
+        if system.full_feedback:
+            return InformationOrder.full_feedback(arms.size)
+        # A key and its opposite are both at least as large only if they are the same.
+        return InformationOrder.from_key(np.outer(system.block(arms), [1, -1]))
+
+    def evaluator(
+        self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> EpisodeCounter:
+        """Averages of what was seen; they need neither threads nor single precision."""
+        return EpisodeCounter(problem.system, policies[:, 0])
+
+
+class HardInstance(Problem):
+    """An instance on which nobody learns faster: the bandit, and its arms.
+
+    Examples
+    --------
+    >>> instance = HardInstance(policies=6, width=3, span=5, reveal=2)
+    >>> instance.order(instance.policy_class.net(1.0)).width(), instance.constants.alpha
+    (3, 0.5)
+    """
+
+    system_type = HardSystem
+    families = (Arms,)
+
+    @classmethod
+    def read(
+        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
+    ) -> tuple[Self, HiddenArm]:
+        """Problem and hidden arm; with a ``horizon`` in place of an advantage, the hardest one."""
+        instance, hidden = cls(**content["problem"]), dict(content["hidden"])
+        if "horizon" in hidden and "advantage" not in hidden:
+            hidden["advantage"] = instance.system.hardest(hidden.pop("horizon")).advantage
+        return instance, HiddenArm(**hidden)
+
+    @classmethod
+    def example(cls) -> tuple[Self, HiddenArm]:
+        """Three blocks of two arms, of whose draws half are seen."""
+        return cls(policies=6, width=3, span=3, reveal=2), HiddenArm(arm=4, advantage=0.3)
+
+
 class EpisodeCounter(Evaluator):
     """Average costs of arms over the first draws of episodes."""
 
-    def __init__(self, instance: HardInstance, arms: Array) -> None:
+    def __init__(self, instance: HardSystem, arms: Array) -> None:
         self._instance = instance
         self._arms = np.rint(arms).astype(np.intp)
         # Under full feedback there is one group, of all arms.
@@ -341,15 +365,15 @@ class EpisodeCounter(Evaluator):
 class HardSimulator(Simulator):
     """The true system: it knows the best arm, and the draws that are not seen."""
 
-    problem: HardInstance
     truth: HiddenArm
 
-    def __init__(self, instance: HardInstance, hidden: HiddenArm, seed: int = 0) -> None:
+    def __init__(self, problem: Problem, hidden: HiddenArm, seed: int = 0) -> None:
+        instance = problem.system
         if hidden.arm >= instance.policies:
             raise InputError(
                 f"The hidden arm is {hidden.arm}, but arms are 0 to {instance.policies - 1}."
             )
-        super().__init__(instance, hidden, seed)
+        super().__init__(problem, hidden, seed)
         blocks = instance.block(np.arange(float(instance.policies)))
         self._means = 0.5 - hidden.advantage * (blocks == blocks[hidden.arm])
         self._rng = Generator(PCG64(seed_for("episodes", seed)))
@@ -360,7 +384,7 @@ class HardSimulator(Simulator):
 
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play an arm, after what is left of the episode in progress; stop there, if asked."""
-        instance = self.problem
+        instance = self.problem.system
         if until_start:
             steps = min(steps, -self._phase % instance.episode)
         position = self._phase + np.arange(steps)
@@ -375,7 +399,7 @@ class HardSimulator(Simulator):
 
     def _draw(self, arm: int, episodes: int) -> tuple[Array, Array]:
         """Draws that are seen and draws that are paid, of the episode in progress and new ones."""
-        instance, wide = self.problem, self._shown.size
+        instance, wide = self.problem.system, self._shown.size
         draws = self._rng.random((episodes, wide + instance.reveal - 1))
         means = self._means if instance.full_feedback else self._means[[arm]]
         shown = (draws[:, :wide] < means).astype(np.float64)
@@ -395,7 +419,7 @@ class HardSimulator(Simulator):
 
     def restart_time(self, seed: int = 0) -> float:
         """What is left of an episode, at the most."""
-        return float(self.problem.episode - 1)
+        return float(self.problem.system.episode - 1)
 
     def _state(self) -> State:
         return {

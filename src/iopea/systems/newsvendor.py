@@ -11,23 +11,22 @@ bias is constant and H = 0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from pydantic import field_validator, model_validator
 
-from iopea.demand import Demand, DemandStream, Exponential, demand_from
+from iopea.demand import Demand, DemandStream, Exponential
 from iopea.errors import InputError
 from iopea.information_order import InformationOrder
-from iopea.model import Model, NonNegative
+from iopea.model import NonNegative
 from iopea.policies import Box
-from iopea.problems.base import BaseStock, Constants, Evaluator, Problem, as_policies
+from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem, as_policies
 from iopea.problems.batches import Batches
 from iopea.systems.shop.base import Levels, as_levels
 from iopea.systems.shop.records import tolerance
 from iopea.systems.shop.simulator import DemandSimulator
+from iopea.systems.shop.system import DemandSystem, LinearShop
 from iopea.types import (
     Array,
     Claim,
@@ -41,132 +40,46 @@ from iopea.types import (
 )
 
 
-class Newsvendor(Model, Problem):
-    """What a newsvendor knows.
+class NewsvendorSystem(DemandSystem):
+    """What a newsvendor knows of the stand.
 
     Parameters
     ----------
     overage_cost : float. Cost per unit that is left over and perishes [h].
     underage_cost : float. Cost per unit of demand not met [p].
-    levels : Levels. The order quantities that may be played [Θ].
-
-    Examples
-    --------
-    >>> stand = Newsvendor(overage_cost=1, underage_cost=4, levels={"low": 0, "high": 10})
-    >>> stand.constants.span, stand.constants.lipschitz
-    (0.0, 4.0)
     """
 
     kind: ClassVar[str] = "newsvendor"
-    columns: ClassVar[tuple[str, ...]] = ("sales",)
-    optional_columns: ClassVar[tuple[str, ...]] = ("received",)
 
     overage_cost: NonNegative
     underage_cost: NonNegative
-    levels: Levels
-
-    _as_levels = field_validator("levels", mode="before")(as_levels)
 
     @model_validator(mode="after")
     def _worth_learning(self) -> Self:
         if self.overage_cost + self.underage_cost == 0:
             raise ValueError("Both costs are 0, so every quantity is best: give one that is not.")
-        if self.levels.high == 0:
-            raise ValueError("Levels need high > 0, but high is 0.0: nothing could be sold.")
         return self
 
-    @classmethod
-    def read(
-        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
-    ) -> tuple[Self, Demand]:
-        """Problem and demand from the tables of a problem file."""
-        return cls(**content["problem"]), demand_from(content["demand"], directory)
-
-    @classmethod
-    def example(cls) -> tuple[Self, Demand]:
-        """A stand whose best quantity is 2 log 5 = 3.2."""
-        levels = Levels(low=0, high=10, step=0.2)
-        return cls(overage_cost=1, underage_cost=4, levels=levels), Exponential(mean=2)
-
     @property
-    def claim(self) -> Claim:
-        """What a lower quantity would have sold is known on every path."""
-        return "sample-path"
-
-    @property
-    def policy_class(self) -> Box:
-        """All quantities in the range."""
-        levels = self.levels
-        return Box(levels.low, levels.high, levels.step, labels=("order quantity",))
-
-    def can_widen(self, axis: int) -> tuple[bool, bool]:
-        """Quantities below 0 mean nothing; all others do."""
-        return self.levels.can_widen
+    def columns(self) -> tuple[str, ...]:
+        """The sales."""
+        return ("sales",)
 
     def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array]:
         """Sales, and the quantity that was in stock."""
         return trajectory["sales"], stocked(trajectory)
 
     @property
-    def constants(self) -> Constants:
-        """H = 0, L_Θ = max{h, p}, and pseudo-costs between -pU and hU."""
-        high = self.levels.high
-        return Constants(
-            span=0.0,
-            lipschitz=max(self.overage_cost, self.underage_cost),
-            bound=high,
-            dimension=1,
-            cost_low=-self.underage_cost * high,
-            cost_high=self.overage_cost * high,
-        )
-
-    @property
-    def restart_policy(self) -> Policy:
-        """Any quantity: every period starts from the same state."""
-        return (self.levels.low,)
-
-    def order(self, policies: Array) -> InformationOrder:
-        """A higher quantity informs every lower one."""
-        return InformationOrder.from_key(as_policies(policies)[:, 0])
-
-    def evaluator(
-        self, policies: Array, threads: int = 1, precision: Precision = "float64"
-    ) -> SalesReplay:
-        """Replay of all quantities; it needs neither several threads nor single precision."""
-        return SalesReplay(self, as_policies(policies)[:, 0])
-
-    @property
-    def base_stock(self) -> BaseStock:
+    def linear(self) -> LinearShop:
         """Orders arrive at once, and what is left over perishes."""
-        return BaseStock(0, self.overage_cost, self.underage_cost, perishes=True)
+        return LinearShop(0, self.overage_cost, self.underage_cost, perishes=True)
 
-    def simulator(self, truth: Demand, seed: int = 0) -> NewsvendorSimulator:
-        """The true system: this problem under that demand."""
-        return NewsvendorSimulator(self, truth, seed)
-
-    def describe(self) -> dict[str, object]:
-        """The ``[problem]`` table of a problem file."""
-        return {"kind": self.kind, **self.model_dump(exclude_none=True)}
+    def simulator(self, problem: Problem, truth: Demand, seed: int = 0) -> NewsvendorSimulator:
+        """The true stand under that demand."""
+        return NewsvendorSimulator(problem, truth, seed)
 
     def check(self, trajectory: Trajectory) -> None:
-        """Refuse negative sales, and sales above the quantity by more than rounding."""
-        super().check(trajectory)
-        sales, quantity = trajectory["sales"], stocked(trajectory)
-        if quantity.size and quantity.min() < 0:
-            step = int(quantity.argmin())
-            raise InputError(f"received is {quantity[step]} at step {step}: it can't be negative.")
-        wrong = np.flatnonzero((sales < 0) | (sales > quantity + self._same(quantity)))
-        if wrong.size:
-            step = int(wrong[0])
-            raise InputError(
-                f"sales are {sales[step]} at step {step}: with {quantity[step]:g} in stock they "
-                f"lie between 0 and {quantity[step]:g}. If another quantity was there, tell it as "
-                "'received'."
-            )
-
-    def _same(self, quantity: Array) -> Array:
-        """By how much quantities may differ and still be the same, as people write them."""
-        return tolerance(quantity, self.levels.step)
+        """Sales are checked against the quantity: see the family."""
 
     def pseudo_costs(self, sales: Array, quantities: Array) -> Array:
         """What these sales of a higher quantity would have cost each quantity, added up.
@@ -179,6 +92,109 @@ class Newsvendor(Model, Problem):
         sold = np.append(0.0, np.cumsum(ascending))[below] + quantities * (sales.size - below)
         stocked = self.overage_cost * sales.size * quantities
         return np.asarray(stocked - (self.overage_cost + self.underage_cost) * sold)
+
+
+class OrderQuantities(PolicyFamily):
+    """Order quantities: the stock at the start of each period.
+
+    Parameters
+    ----------
+    levels : Levels. The order quantities that may be played [Θ].
+    """
+
+    kind: ClassVar[str] = "order-quantity"
+    parameters: ClassVar[tuple[str, ...]] = ("quantity",)
+    optional_columns: ClassVar[tuple[str, ...]] = ("received",)
+    one_level: ClassVar[bool] = True
+
+    levels: Levels
+
+    _as_levels = field_validator("levels", mode="before")(as_levels)
+
+    def check_system(self, system: NewsvendorSystem) -> None:
+        """Refuse quantities of which nothing could be sold."""
+        if self.levels.high == 0:
+            raise InputError("Levels need high > 0, but high is 0.0: nothing could be sold.")
+
+    def policy_class(self, system: NewsvendorSystem) -> Box:
+        """All quantities in the range."""
+        levels = self.levels
+        return Box(levels.low, levels.high, levels.step, labels=("order quantity",))
+
+    @staticmethod
+    def order(state: Any, parameters: Any, signal: Any) -> Any:
+        """The quantity, whatever was sold before."""
+        return parameters[0]
+
+    def order_on(self, system: NewsvendorSystem, policies: Array) -> InformationOrder:
+        """A higher quantity informs every lower one."""
+        return InformationOrder.from_key(policies[:, 0])
+
+    def claim(self, system: NewsvendorSystem) -> Claim:
+        """What a lower quantity would have sold is known on every path."""
+        return "sample-path"
+
+    def can_widen(self, axis: int) -> tuple[bool, bool]:
+        """Quantities below 0 mean nothing; all others do."""
+        return self.levels.can_widen
+
+    def constants(self, system: NewsvendorSystem) -> Constants:
+        """H = 0, L_Θ = max{h, p}, and pseudo-costs between -pU and hU."""
+        high = self.levels.high
+        return Constants(
+            span=0.0,
+            lipschitz=max(system.overage_cost, system.underage_cost),
+            bound=high,
+            dimension=1,
+            cost_low=-system.underage_cost * high,
+            cost_high=system.overage_cost * high,
+        )
+
+    def restart(self, system: NewsvendorSystem) -> Policy:
+        """Any quantity: every period starts from the same state."""
+        return (self.levels.low,)
+
+    def evaluator(
+        self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> SalesReplay:
+        """Replay of all quantities; it needs neither several threads nor single precision."""
+        return SalesReplay(problem.system, policies[:, 0])
+
+    def check(self, system: NewsvendorSystem, trajectory: Trajectory) -> None:
+        """Refuse negative sales, and sales above the quantity by more than rounding."""
+        sales, quantity = trajectory["sales"], stocked(trajectory)
+        if quantity.size and quantity.min() < 0:
+            step = int(quantity.argmin())
+            raise InputError(f"received is {quantity[step]} at step {step}: it can't be negative.")
+        room = tolerance(quantity, self.levels.step)
+        wrong = np.flatnonzero((sales < 0) | (sales > quantity + room))
+        if wrong.size:
+            step = int(wrong[0])
+            raise InputError(
+                f"sales are {sales[step]} at step {step}: with {quantity[step]:g} in stock they "
+                f"lie between 0 and {quantity[step]:g}. If another quantity was there, tell it as "
+                "'received'."
+            )
+
+
+class Newsvendor(Problem):
+    """What a newsvendor knows: the stand, and the order quantities.
+
+    Examples
+    --------
+    >>> stand = Newsvendor(overage_cost=1, underage_cost=4, levels={"low": 0, "high": 10})
+    >>> stand.constants.span, stand.constants.lipschitz
+    (0.0, 4.0)
+    """
+
+    system_type = NewsvendorSystem
+    families = (OrderQuantities,)
+
+    @classmethod
+    def example(cls) -> tuple[Self, Demand]:
+        """A stand whose best quantity is 2 log 5 = 3.2."""
+        levels = Levels(low=0, high=10, step=0.2)
+        return cls(overage_cost=1, underage_cost=4, levels=levels), Exponential(mean=2)
 
 
 def stocked(trajectory: Trajectory) -> Array:
@@ -194,8 +210,8 @@ class SalesReplay(Evaluator):
     above. A learner that plays the highest survivor never meets these.
     """
 
-    def __init__(self, problem: Newsvendor, quantities: Array) -> None:
-        self._problem = problem
+    def __init__(self, system: NewsvendorSystem, quantities: Array) -> None:
+        self._system = system
         self._quantities = np.array(quantities, dtype=np.float64)
         self._batches = Batches(quantities.size)
         self.forget()
@@ -222,7 +238,7 @@ class SalesReplay(Evaluator):
 
     def _finish_batch(self) -> None:
         size, lowest = self._batches.size, self._lowest
-        self._batches.add(size, self._problem.pseudo_costs(self._sales, self._quantities)[None])
+        self._batches.add(size, self._system.pseudo_costs(self._sales, self._quantities)[None])
         if self._batches.size > size:  # neighbours were joined
             lowest = np.minimum(lowest[0::2], lowest[1::2])
         self._lowest = np.append(lowest, np.inf)
@@ -235,7 +251,7 @@ class SalesReplay(Evaluator):
 
     def estimates(self) -> Estimates:
         """Pseudo-costs by batch, the one in progress included."""
-        last = self._problem.pseudo_costs(self._sales, self._quantities)
+        last = self._system.pseudo_costs(self._sales, self._quantities)
         sums = np.vstack([self._batches.costs, last])
         sizes = np.append(np.full(len(sums) - 1, float(self._batches.size)), self._sales.size)
         if self._quantities.max(initial=0.0) <= self._lowest.min():
@@ -271,14 +287,12 @@ class NewsvendorSimulator(DemandSimulator):
     P(D <= θ) >= p/(h + p), or what of the class is cheapest beside it.
     """
 
-    problem: Newsvendor
-
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play a quantity; the initial state is there at once."""
         demand = self._stream.draw(0 if until_start else steps)
         sales = np.minimum(demand, policy[0])
         left, lost = policy[0] - sales, demand - sales
-        costs = self.problem.overage_cost * left + self.problem.underage_cost * lost
+        costs = self.problem.system.overage_cost * left + self.problem.system.underage_cost * lost
         return Rollout(Trajectory(policy, sales=sales), costs)
 
     def _costs_on(
@@ -288,8 +302,8 @@ class NewsvendorSimulator(DemandSimulator):
         rows = []
         for _ in range(batches):
             demand = stream.draw(size)
-            unavoidable = self.problem.underage_cost * demand.sum()
-            rows.append(self.problem.pseudo_costs(demand, quantities) + unavoidable)
+            unavoidable = self.problem.system.underage_cost * demand.sum()
+            rows.append(self.problem.system.pseudo_costs(demand, quantities) + unavoidable)
         return Estimates(np.array(rows), np.full(batches, float(size)))
 
     def restart_time(self, seed: int = 0) -> float:

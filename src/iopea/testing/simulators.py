@@ -123,7 +123,7 @@ def simulator_returns(problem: Problem, truth: Truth) -> None:
 
 
 def _twin(problem: Problem, truth: Truth, system: Simulator) -> Simulator:
-    twin = problem.simulator(truth, seed=8)
+    twin: Simulator = problem.simulator(truth, seed=8)
     twin.load_state_dict(copy.deepcopy(system.state_dict()))
     return twin
 

@@ -15,9 +15,9 @@ from iopea.seeds import seed_for
 from iopea.simulate import evaluate, run
 from iopea.storage import load_state, save_state
 from iopea.systems import PROBLEMS
+from iopea.systems.dual_sourcing import DualSourcing
 from iopea.systems.dual_sourcing import surge_kernel as kernels
 from iopea.systems.dual_sourcing.base_surge import BaseSurge, best_base_surge
-from iopea.systems.dual_sourcing.system import DualSourcing
 from iopea.testing.twins import assert_same_state
 from iopea.types import Trajectory
 
@@ -27,7 +27,7 @@ DEMAND = Exponential(mean=1, maximum=3, zero_probability=0.3)
 
 def shop(regular=1, expedited=0, **other):
     problem, _ = DualSourcing.example()
-    values = problem.model_dump(exclude_none=True)
+    values = problem.system.model_dump(exclude_none=True)
     leads = {"regular_lead_time": regular, "expedited_lead_time": expedited}
     return DualSourcing(**{**values, **leads, "regular_cost": 0.1, **other})
 
@@ -179,7 +179,7 @@ def test_copies_side_by_side_cost_the_same():
 
 def test_problems_with_one_source_are_refused():
     problem, truth = PROBLEMS["lost-sales"].example()
-    assert problem.base_surge is None
+    assert problem.system.base_surge is None
     with pytest.raises(InputError, match="basa needs two sources of supply; a lost-sales problem"):
         BASA(problem)
     with pytest.raises(InputError, match="lost-sales problem has no base-surge policies"):

@@ -19,9 +19,9 @@ from iopea.learners.baselines.order_up_to import OrderUpTo
 from iopea.learners.baselines.sgd_base_stock import PathDerivative, SGDBaseStock
 from iopea.policies import Box
 from iopea.problem_files import read_problem
-from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.dual_sourcing import DualSourcing
 from iopea.systems.newsvendor import Newsvendor
-from iopea.systems.queue.system import ServiceRateQueue
+from iopea.systems.queue import ServiceRateQueue
 from iopea.testing.twins import assert_same_state, base_stock_period
 from iopea.types import Stop
 

@@ -19,11 +19,11 @@ from iopea.problems.control import PolicyController
 from iopea.simulate import best_in_class, run
 from iopea.storage import load_state, save_state
 from iopea.systems import PROBLEMS
-from iopea.systems.dual_sourcing.system import DualSourcing
-from iopea.systems.finite.system import FiniteMDP
-from iopea.systems.lost_sales.system import LostSales
+from iopea.systems.dual_sourcing import DualSourcing
+from iopea.systems.finite import FiniteMDP
+from iopea.systems.lost_sales import LostSales
+from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.systems.queue.kernel import ARRIVAL, MISS, NOTHING, SERVICE
-from iopea.systems.queue.system import QueueRates, ServiceRateQueue
 from iopea.systems.shop.simplex import nearest_entries, nearest_ranks
 from iopea.systems.shop.table import Simplex
 from iopea.testing.twins import assert_same_state
@@ -334,10 +334,10 @@ def test_a_queue_tells_of_lower_rates_without_bias(clock):
 @pytest.mark.parametrize("arrivals", ["decaying", "fixed"])
 def test_the_table_of_a_queue_is_the_queue(arrivals):
     queue, truth = read_problem(PAPER / f"queue-{arrivals}.toml")
-    table, uniform = queue.tabular(), queue.uniform_rate
+    table, uniform = queue.tabular(), queue.system.uniform_rate
     jobs, rate = np.arange(table.pairs) // 4, np.arange(table.pairs) % 4
     events = np.column_stack(
-        [truth.arrival_rate * queue.profile[jobs], rate * (jobs > 0), truth.deadline_rate * jobs]
+        [truth.arrival_rate * queue.system.profile[jobs], rate * (jobs > 0), truth.deadline_rate * jobs]
     )
     chances = np.column_stack([uniform - events.sum(axis=1), events]) / uniform
     assert not chances[table.following < 0].any()
@@ -440,7 +440,7 @@ def test_what_does_not_fit_is_refused_at_once(kind):
     with pytest.raises(InputError, match="bonus"):
         kind(small, bonus=-1)
     # Coarser levels make a table of any shop.
-    coarse = {**read_problem(PAPER / "inventory-large-uniform.toml")[0].model_dump()}
+    coarse = {**read_problem(PAPER / "inventory-large-uniform.toml")[0].system.model_dump()}
     coarse["levels"]["step"] = 75.0
     assert kind(LostSales(**coarse))._table.units == 4
 
@@ -539,12 +539,12 @@ def test_planning_sees_costs_far_ahead_and_settles_slow_chains():
     truth = QueueRates(arrival_rate=1.5, deadline_rate=0.05)
     policy, cost = known.simulator(truth).optimum()
     table = known.tabular()
-    jobs, rate = np.divmod(np.arange(table.pairs), known.max_rate + 1)
+    jobs, rate = np.divmod(np.arange(table.pairs), known.system.max_rate + 1)
     chances = np.zeros((table.pairs, table.outcomes))
-    chances[:, ARRIVAL] = 1.5 * known.profile[jobs]
+    chances[:, ARRIVAL] = 1.5 * known.system.profile[jobs]
     chances[:, SERVICE] = rate * (jobs > 0)
     chances[:, MISS] = 0.05 * jobs
-    chances /= known.uniform_rate
+    chances /= known.system.uniform_rate
     chances[:, NOTHING] = 1 - chances.sum(axis=1)
     means = (chances * table.outcome_costs).sum(axis=1)
     found = plan(means, chances, table.first, table.following, 1e-12)

@@ -15,10 +15,10 @@ from iopea.elimination.critical import studentise
 from iopea.orders.checking import check_order
 from iopea.problem_files import parse_problem
 from iopea.seeds import seed_for
+from iopea.systems.dual_sourcing import DualSourcing
 from iopea.systems.dual_sourcing.dual_index import DualIndex
 from iopea.systems.dual_sourcing.estimators import batch_ends, other_orders, shares_of
 from iopea.systems.dual_sourcing.replay import ReplayEstimator
-from iopea.systems.dual_sourcing.system import DualSourcing
 from iopea.systems.shop.base import Levels
 from iopea.systems.shop.product_limit import ProductLimit
 from iopea.testing.twins import assert_same_state, dual_index_period, dual_replay_twin
@@ -46,7 +46,7 @@ def shop(regular=2, expedited=0, high=10.0, **changes):
 def small(estimator):
     """The paper's small setting with an estimator and its order."""
     order_by = "sample-path" if estimator == "replay" else "regular-level"
-    return SMALL.model_copy(update={"estimator": estimator, "order_by": order_by})
+    return SMALL.system.model_copy(update={"estimator": estimator, "order_by": order_by})
 
 
 class FixedDemand:

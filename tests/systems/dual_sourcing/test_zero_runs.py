@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iopea.errors import InputError
-from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.dual_sourcing import DualSourcing
 from iopea.systems.dual_sourcing.zero_runs import c_gamma, expected_run_time, lipschitz
 
 

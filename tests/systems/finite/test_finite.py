@@ -8,10 +8,10 @@ import iopea
 from exact_mdp import gain_and_bias, policy_iteration, stationary
 from iopea import IOPEA, InputError, Trajectory
 from iopea.problem_files import read_problem
+from iopea.systems.finite import FiniteMDP
 from iopea.systems.finite.dynamics import Dynamics
 from iopea.systems.finite.estimators import GroupedBatches
 from iopea.systems.finite.kernel import return_time, solve_policies
-from iopea.systems.finite.system import FiniteMDP
 from iopea.testing.twins import assert_same_state
 
 KINDS = {

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from iopea.systems.queue.estimator import FEWEST_EVENTS
 
 import exact_mdp as mdp
 import iopea
 from iopea import InputError, Trajectory
 from iopea.problem_files import parse_problem
+from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.systems.queue import kernel as kernels
-from iopea.systems.queue.estimator import FEWEST_EVENTS
-from iopea.systems.queue.system import QueueRates, ServiceRateQueue
 from iopea.testing.twins import assert_same_state
 
 ALL = np.array([[a, b, c] for a in range(4) for b in range(4) for c in range(4)], dtype=float)
@@ -637,7 +637,7 @@ def test_a_problem_file_holds_the_rates_beside_the_rest():
 def test_a_list_of_arrivals_gives_the_arrival_rate():
     text = TEXT.replace('"decaying"', "[3.0, 6.0, 9.0]")
     problem, truth = parse_problem(text.replace("arrival_rate = 6.0", ""))
-    assert (problem.arrivals, truth) == ((0.5, 1.0, 0.0), RATES)
+    assert (problem.system.arrivals, truth) == ((0.5, 1.0, 0.0), RATES)
     assert parse_problem(text) == (problem, truth)
     with pytest.raises(InputError, match=r"arrival_rate is 5.0, but .* is 6.0"):
         parse_problem(text.replace("rate = 6.0", "rate = 5.0"))

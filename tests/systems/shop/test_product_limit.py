@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from iopea.demand import Exponential, Poisson, Uniform
+from iopea.systems.dual_sourcing import DualSourcing
 from iopea.systems.dual_sourcing.estimators import shares_of
-from iopea.systems.dual_sourcing.system import DualSourcing
 from iopea.systems.shop import product_limit_kernel as kernels
 from iopea.systems.shop.product_limit import ProductLimit
 

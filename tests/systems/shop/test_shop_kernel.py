@@ -8,8 +8,8 @@ from iopea.problems.control import PolicyController
 from iopea.problems.stepped import SteppedSimulator
 from iopea.simulate import BestInClass, best_in_class, evaluate_controller
 from iopea.systems import PROBLEMS
-from iopea.systems.dual_sourcing.system import DualSourcing
-from iopea.systems.queue.system import QueueRates, ServiceRateQueue
+from iopea.systems.dual_sourcing import DualSourcing
+from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.testing.twins import assert_same_state
 from iopea.types import Play, Randomised
 
@@ -21,7 +21,7 @@ def cases():
     for kind in KINDS:
         yield pytest.param(*PROBLEMS[kind].example(), POLICIES[kind], id=kind)
     shop, demand = DualSourcing.example()
-    late = {**shop.model_dump(exclude_none=True), "regular_lead_time": 4, "expedited_lead_time": 2}
+    late = {**shop.system.model_dump(exclude_none=True), "regular_lead_time": 4, "expedited_lead_time": 2}
     yield pytest.param(DualSourcing(**late), demand, (3.0, 5.5), id="dual-sourcing, late")
     rates = QueueRates(arrival_rate=6, deadline_rate=3, clock="continuous")
     yield pytest.param(ServiceRateQueue.example()[0], rates, (0.0, 3.0, 2.0), id="queue, events")
@@ -124,7 +124,7 @@ def test_base_surge_policies_are_compared_on_the_path_of_policies():
     problem, truth = DualSourcing.example()
     system = problem.simulator(truth)
     best = best_in_class(system, steps=400_000)
-    surge = problem.base_surge.policy(0.3, 2.0)
+    surge = problem.system.base_surge.policy(0.3, 2.0)
     on_path = system.costs_on_path([surge], 400_000, 64, 0)
     assert best.relative_gaps(system, [surge])[0] == best.share(on_path[surge] - best.cost)
     copies = evaluate_controller(system, surge, rounds=500)

@@ -54,9 +54,8 @@ from iopea.errors import InputError
 from iopea.learners.base import Learner
 from iopea.learners.baselines.hyperparameters import chosen
 from iopea.model import check_count, check_positive
-from iopea.problems.base import Problem
-from iopea.problems.control import Control
-from iopea.systems.dual_sourcing.base_surge import BaseSurge, SurgeSetting
+from iopea.problems.base import PolicyController, Problem
+from iopea.systems.dual_sourcing.base_surge import BaseSurge
 from iopea.systems.dual_sourcing.surge_kernel import slope, tally
 from iopea.types import Array, Play, State, Trajectory
 
@@ -168,7 +167,7 @@ class BASA(Learner):
 
     Examples
     --------
-    >>> from iopea.systems.dual_sourcing.system import DualSourcing
+    >>> from iopea import DualSourcing
     >>> learner = BASA(DualSourcing.example()[0])
     >>> print(learner.ask().policy)
     base-surge policy 0, 6
@@ -194,8 +193,11 @@ class BASA(Learner):
         self.confidence = check_positive("confidence", values["confidence"])
         self.step = check_positive("step", values["step"])
         self.batch = check_count("batch", values["batch"])
-        self._setting, self._control = _known(problem)
-        self._search = Search(*self._setting.orders)
+        self._surge, self._shop, self._control = _known(problem), problem.system, problem.control
+        family = self._surge.family
+        self._orders = (family.orders.low, family.orders.high)
+        self._levels_range = (family.levels.low, family.levels.high)
+        self._search = Search(*self._orders)
         self._looked = _Looked()
         self._epoch = 1
         self._probe = _CENTRE
@@ -205,16 +207,16 @@ class BASA(Learner):
         self._sure = 0.0
         self._slope = 0.0
         self._sums = np.zeros(4)
-        self._held = np.zeros(1 + self._setting.lead_times[1])
+        self._held = np.zeros(1 + self._shop.lead_times[1])
         # Of each probe: S and its average, steps of S, mean cost and variance of a batch's mean.
-        self._levels = np.full(3, self._setting.levels[1])
+        self._levels = np.full(3, self._levels_range[1])
         self._averages = self._levels.copy()
         self._moves, self._means, self._variances = np.zeros(3), np.zeros(3), np.zeros(3)
 
     @classmethod
     def fits(cls, problem: Problem) -> bool:
         """Problems with a regular and an expedited source."""
-        return problem.base_surge is not None and problem.control is not None
+        return BaseSurge.within(problem) is not None
 
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
@@ -235,9 +237,13 @@ class BASA(Learner):
             "more steps would narrow the range."
         )
 
-    def recommend(self) -> BaseSurge:
+    def recommend(self) -> PolicyController:
         """The middle of the interval, and the average S of that probe."""
-        return self._setting.policy(self._search.probes[_CENTRE], float(self._averages[_CENTRE]))
+        return self._policy(self._search.probes[_CENTRE], float(self._averages[_CENTRE]))
+
+    def _policy(self, order: float, level: float) -> PolicyController:
+        """The policy (Q, S)."""
+        return PolicyController(self._surge, (order, level))
 
     def _ask(self) -> Play:
         order, level = self._search.probes[self._probe], float(self._levels[self._probe])
@@ -245,19 +251,19 @@ class BASA(Learner):
             order = 0.0
         elif self._phase != "improve":
             level = max(float(self._averages[self._probe]), self._sure)
-        return Play(self._setting.policy(order, level), self._remaining, self._epoch)
+        return Play(self._policy(order, level), self._remaining, self._epoch)
 
     def _tell(self, trajectory: Trajectory) -> None:
-        setting = self._setting
+        shop = self._shop
         stock, sales = trajectory["stock"], trajectory["sales"]
         self._slope = slope(
-            stock, sales, trajectory["expedited_order"], self._held, setting.holding_cost,
-            setting.lost_sales_cost - setting.expedited_cost, self._slope,
+            stock, sales, trajectory["expedited_order"], self._held, shop.holding_cost,
+            shop.lost_sales_cost - shop.expedited_cost, self._slope,
         )  # fmt: skip
         if self._phase == "look":
             self._looked = self._looked.after(stock, sales)
         elif self._phase == "sample":
-            seen = setting.lost_sales_cost * np.minimum(sales, self._sure)
+            seen = shop.lost_sales_cost * np.minimum(sales, self._sure)
             tally(self._control.costs(trajectory.columns) + seen, self.batch, self._sums)
         self._remaining -= len(trajectory)
         if self._remaining == 0:
@@ -295,38 +301,38 @@ class BASA(Learner):
     def _look_on(self) -> None:
         """Keep a stock that hardly ever sells out; the highest while nothing was sold."""
         if self._looked.largest:
-            level = _AMPLE * (1 + self._setting.lead_times[1]) * self._looked.largest
-            self._levels[:] = np.clip(level, *self._setting.levels)
+            level = _AMPLE * (1 + self._shop.lead_times[1]) * self._looked.largest
+            self._levels[:] = np.clip(level, *self._levels_range)
         self._open("look", self.batch)
 
     def _begin(self) -> None:
         """Set the first interval of Q, and where S starts."""
-        least, most = self._setting.orders
+        least, most = self._orders
         self._search = Search(least, max(min(most, self._looked.most_demand), least))
-        level = _FIRST_LEVEL * (1 + self._setting.lead_times[1]) * self._looked.mean_demand
-        self._levels = np.full(3, np.clip(level, *self._setting.levels))
+        level = _FIRST_LEVEL * (1 + self._shop.lead_times[1]) * self._looked.mean_demand
+        self._levels = np.full(3, np.clip(level, *self._levels_range))
         self._averages = self._levels.copy()
         self._open_round()
 
     def _open_round(self) -> None:
         """Set how much demand is seen in full by all probes, if any is; visit the first."""
-        if self._setting.lead_times[1] == 0:
+        if self._shop.lead_times[1] == 0:
             self._sure = _SURE * float(self._averages.min())
         self._visit(0)
 
     def _visit(self, probe: int) -> None:
         self._probe = probe
-        self._open("fill", self._setting.lead_times[0])
+        self._open("fill", self._shop.lead_times[0])
 
     def _move(self) -> None:
         """A gradient step of S, and the average of its values."""
-        setting, probe = self._setting, self._probe
+        shop, probe = self._shop, self._probe
         self._moves[probe] += 1
         number = float(self._moves[probe])
-        unit = self._looked.mean_demand / (setting.holding_cost + setting.lost_sales_cost)
+        unit = self._looked.mean_demand / (shop.holding_cost + shop.lost_sales_cost)
         length = self.step * unit / math.sqrt(number)
         level = self._levels[probe] - length * self._slope / self.batch
-        self._levels[probe] = np.clip(level, *setting.levels)
+        self._levels[probe] = np.clip(level, *self._levels_range)
         weight = (_RECENT + 1) / (_RECENT + number)
         self._averages[probe] += weight * (self._levels[probe] - self._averages[probe])
 
@@ -385,8 +391,9 @@ def _added(total: float, values: Array) -> float:
     return float(np.add.accumulate(np.concatenate([[total], values]))[-1])
 
 
-def _known(problem: Problem) -> tuple[SurgeSetting, Control]:
-    setting, control = problem.base_surge, problem.control
-    if setting is None or control is None:  # as problems that don't fit, which are refused before
-        raise InputError(f"A {problem.kind} problem has no base-surge policies.")
-    return setting, control
+def _known(problem: Problem) -> Problem:
+    """The system with its base-surge policies."""
+    family = BaseSurge.within(problem)
+    if family is None:  # refused above: for the types
+        raise InputError(f"{BASA.name} needs {BASA.needs}.")
+    return Problem(problem.system, family)

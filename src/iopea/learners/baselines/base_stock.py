@@ -10,7 +10,8 @@ import numpy as np
 from iopea.errors import InputError
 from iopea.learners.base import Learner
 from iopea.policies import Box
-from iopea.problems.base import BaseStock, Problem
+from iopea.problems.base import Problem
+from iopea.systems.shop.system import DemandSystem, LinearShop
 from iopea.types import Array, Trajectory
 
 #: Share of a step, or of a level, below which a difference is rounding.
@@ -93,6 +94,13 @@ class LevelRange:
         return min(self.low + step * number, self.box.high[0])
 
 
+def _linear(problem: Problem) -> LinearShop | None:
+    """Lead time and costs of a shop, where costs are linear and a policy is one level."""
+    if not getattr(problem.family, "one_level", False):
+        return None
+    return problem.system.linear if isinstance(problem.system, DemandSystem) else None
+
+
 class BaseStockLearner(Learner):
     """A learner of one base-stock level, from stock and sales of a shop with linear costs."""
 
@@ -100,19 +108,16 @@ class BaseStockLearner(Learner):
 
     def __init__(self, problem: Problem, horizon: int | None = None, seed: int = 0) -> None:
         super().__init__(problem, horizon, seed)
-        policies, shop = problem.policy_class, problem.base_stock
+        policies, shop = problem.policy_class, _linear(problem)
         if not isinstance(policies, Box) or shop is None:  # refused above: for the types
             raise InputError(f"{self.name} needs {self.needs}.")
-        self.shop: BaseStock = shop
+        self.shop: LinearShop = shop
         self.levels = LevelRange(policies)
 
     @classmethod
     def fits(cls, problem: Problem) -> bool:
         """Problems whose policies are base-stock levels and whose costs are linear."""
-        policies = problem.policy_class
-        return (
-            problem.base_stock is not None and isinstance(policies, Box) and policies.dimension == 1
-        )
+        return _linear(problem) is not None
 
     @classmethod
     def lacks(cls, problem: Problem) -> str:

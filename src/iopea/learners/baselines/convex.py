@@ -66,7 +66,7 @@ class Convex(BaseStockLearner):
 
     Examples
     --------
-    >>> from iopea.systems.lost_sales.system import LostSales
+    >>> from iopea.systems.lost_sales import LostSales
     >>> shop = LostSales(lead_time=0, holding_cost=1, lost_sales_cost=9,
     ...                  levels={"low": 0, "high": 8})
     >>> learner = Convex(shop, horizon=1000)

@@ -52,7 +52,7 @@ class FeedbackGraph(DoublingLearner):
 
     Examples
     --------
-    >>> from iopea.systems.lost_sales.system import LostSales
+    >>> from iopea.systems.lost_sales import LostSales
     >>> shop = LostSales(lead_time=0, holding_cost=1, lost_sales_cost=9,
     ...                  levels={"low": 0, "high": 3, "step": 1})
     >>> play = FeedbackGraph(shop).ask()

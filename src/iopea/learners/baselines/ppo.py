@@ -73,7 +73,7 @@ class PPO(Learner):
 
     Examples
     --------
-    >>> from iopea.systems.queue.system import ServiceRateQueue
+    >>> from iopea.systems.queue import ServiceRateQueue
     >>> from iopea.simulate import run
     >>> queue, rates = ServiceRateQueue.example()
     >>> learner = PPO(queue, copies=4, rounds=8, minibatch=16)

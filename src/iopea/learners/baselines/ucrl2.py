@@ -47,7 +47,7 @@ class UCRL2(DoublingLearner):
 
     Examples
     --------
-    >>> from iopea.systems.finite.system import FiniteMDP
+    >>> from iopea.systems.finite import FiniteMDP
     >>> learner = UCRL2(FiniteMDP(states=2, actions=2))
     >>> learner.ask()
     Play(policy=(0.0, 0.0), steps=1, epoch=1, until_start=False, copies=1)

@@ -3,7 +3,7 @@
 In every period a policy (Q, S) orders Q from the regular source, whatever the state, and
 (S - x)^+ from the expedited one, where x is the expedited position: stock on hand, expedited
 orders under way, and the regular orders that arrive no later than an expedited order placed now.
-The class differs from dual index: no total position is held.
+The family differs from dual index: no total position is held.
 
 What lies above S in the expedited position is a random walk with steps Q - D, kept above 0, as
 long as demand is met. Regular orders arrive whatever the stock, so the system is stable for Q
@@ -12,218 +12,144 @@ highest regular level: with a constant order, (L_r + 1) Q of regular orders are 
 the one that arrives and the one that is placed included, and no policy with a regular level may
 have more under way than that level. So Q ranges from 0 to the highest regular level over L_r + 1,
 and S over the expedited levels. Some of these Q may still be unstable; a learner has to see to
-that. Q and S are any numbers in their ranges, even where levels have steps.
+that.
+
+With L_e = 0 a higher S raises the stock of every period, whatever Q: of policies with the same Q, a
+higher S informs every lower one on every path. With L_e > 0 a policy informs itself alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from pydantic import field_validator
 
-from iopea.errors import InputError
-from iopea.model import check_count, check_nonnegative
+from iopea.demand import DemandStream
+from iopea.information_order import InformationOrder
 from iopea.policies import Box
-from iopea.types import Array, Controller, Estimates, Policy
+from iopea.problems.base import Problem, Rule
+from iopea.systems.dual_sourcing import surge_kernel as kernels
+from iopea.systems.dual_sourcing.dual_index import DualIndex
+from iopea.systems.dual_sourcing.system import DualSourcingSystem
+from iopea.systems.shop.base import Levels, as_levels
+from iopea.systems.shop.family import PATH, OrderingFamily
+from iopea.systems.shop.kernel import raised
+from iopea.types import Array, Claim, Estimates, Policy
 
-#: Steps and batches of the path on which the best policy is found, and steps of the first search.
-EVALUATION_STEPS, EVALUATION_BATCHES = 8_000_000, 64
-_SEARCH_STEPS = 400_000
-#: Nets of ever finer spacing, and points per parameter of each.
-_NETS, _PER_AXIS = 4, 33
-#: Points of the last net that are compared on the long path; so many span the next net.
-_PROMISING = 16
+
+@lru_cache
+def _rule(regular: int, expedited: int) -> Rule:
+    """The rule for these lead times, of orders under way that stand after the stock on hand."""
+
+    def order(state: Any, parameters: Any, signal: Any) -> Any:
+        position = 0.0
+        for i in range(2 + expedited):
+            position += state[i]
+        for i in range(1 + regular, 1 + regular + expedited):
+            position += state[i]
+        return raised(position, parameters[1]) - position, parameters[0]
+
+    return order
 
 
-class BaseSurge(Controller):
-    """Order Q in each period from the regular source, and up to S from the expedited one.
+class BaseSurge(OrderingFamily):
+    """Tailored base-surge policies: order Q from the regular source, and up to S expedited.
 
     Parameters
     ----------
-    order : float. The constant regular order [Q].
-    level : float. The level up to which expedited orders are placed [S].
-    lead_times : tuple of int. (L_r, L_e), by which the states are read.
+    orders : Levels. The constant regular orders that may be played [Q].
+    levels : Levels. The levels of expedited orders [S].
 
     Examples
     --------
-    >>> policy = BaseSurge(0.5, 2.0, (2, 0))
-    >>> policy.act(np.array([[1.0, 0.25, 0.5], [3.0, 0.5, 0.5]]))
-    array([[0.75, 0.5 ],
-           [0.  , 0.5 ]])
-    >>> print(policy)
-    base-surge policy 0.5, 2
+    >>> system = DualSourcingSystem(regular_lead_time=2, expedited_lead_time=0, holding_cost=1,
+    ...                             lost_sales_cost=10)
+    >>> surge = BaseSurge(orders={"low": 0, "high": 1}, levels={"low": 0, "high": 6})
+    >>> surge.orders_of(system, np.array([[0.5, 2.0]]), np.array([[1.0, 0.25, 0.5]]))
+    array([[0.75, 0.5 ]])
     """
 
-    def __init__(self, order: float, level: float, lead_times: tuple[int, int]) -> None:
-        self.order = check_nonnegative("The constant order", order)
-        self.level = check_nonnegative("The level of expedited orders", level)
-        regular, expedited = lead_times
-        self.lead_times = (
-            check_count("The regular lead time", regular),
-            check_count("The expedited lead time", expedited, least=0),
+    kind: ClassVar[str] = "base-surge"
+    parameters: ClassVar[tuple[str, ...]] = ("order", "level")
+
+    orders: Levels
+    levels: Levels
+
+    _as_levels = field_validator("orders", "levels", mode="before")(as_levels)
+
+    @classmethod
+    def within(cls, problem: Problem) -> Self | None:
+        """The family of a problem with two suppliers; None if there are not two.
+
+        Beside dual-index policies, Q goes up to the highest regular level over L_r + 1, and S over
+        the expedited levels.
+        """
+        family, system = problem.family, problem.system
+        if isinstance(family, cls):
+            return family
+        if not isinstance(family, DualIndex):
+            return None
+        most = family.regular_levels.high / (system.regular_lead_time + 1)
+        expedited = family.expedited_levels
+        return cls(
+            orders=Levels(low=0.0, high=most),
+            levels=Levels(low=expedited.low, high=expedited.high),
         )
-        if expedited >= regular:
-            raise InputError(
-                f"The expedited lead time must be shorter than the regular one, but "
-                f"{expedited} >= {regular}."
-            )
 
-    @property
-    def policy(self) -> Policy:
-        """(Q, S)."""
-        return self.order, self.level
-
-    def act(self, states: Array) -> Array:
-        """The expedited and the regular order in each state."""
-        regular, expedited = self.lead_times
-        if states.shape[1] != 1 + regular + expedited:
-            raise InputError(
-                f"A state has {1 + regular + expedited} numbers with the lead times "
-                f"{regular} and {expedited}, not {states.shape[1]}."
-            )
-        soon = states[:, : 2 + expedited].sum(axis=1) + states[:, 1 + regular :].sum(axis=1)
-        fast = np.maximum(self.level - soon, 0.0)
-        return np.column_stack([fast, np.full(len(states), self.order)])
-
-    def table(self) -> dict[str, object]:
-        """Q and S."""
-        return {"controller": "base-surge", "order": self.order, "level": self.level}
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, BaseSurge):
-            return NotImplemented
-        return (self.policy, self.lead_times) == (other.policy, other.lead_times)
-
-    def __hash__(self) -> int:
-        return hash((self.policy, self.lead_times))
-
-    def __repr__(self) -> str:
-        return f"BaseSurge({self.order!r}, {self.level!r}, {self.lead_times!r})"
-
-    def __str__(self) -> str:
-        return f"base-surge policy {self.order:.10g}, {self.level:.10g}"
-
-
-@dataclass(frozen=True)
-class SurgeSetting:
-    """What is known of a system with two sources of supply and linear costs.
-
-    Attributes
-    ----------
-    lead_times : tuple. Of regular and expedited orders [L_r > L_e].
-    holding_cost, lost_sales_cost : float. Per unit left over, and of demand not met [h, p].
-    regular_cost, expedited_cost : float. Per unit ordered [c_r, c_e].
-    orders, levels : tuples. The least and the largest Q, and S.
-    """
-
-    lead_times: tuple[int, int]
-    holding_cost: float
-    lost_sales_cost: float
-    regular_cost: float
-    expedited_cost: float
-    orders: tuple[float, float]
-    levels: tuple[float, float]
-
-    @property
-    def policy_class(self) -> Box:
+    def policy_class(self, system: DualSourcingSystem) -> Box:
         """All (Q, S)."""
-        low, high = zip(self.orders, self.levels, strict=True)
-        return Box(low, high, labels=("constant order", "surge level"))
-
-    def policy(self, order: float, level: float) -> BaseSurge:
-        """The policy (Q, S) of this system."""
-        return BaseSurge(order, level, self.lead_times)
-
-
-class SurgeProblem(Protocol):
-    """A problem that may have two sources of supply."""
-
-    kind: str
-
-    @property
-    def base_surge(self) -> SurgeSetting | None:
-        """What is known of the two sources."""
-
-
-class SurgeSimulator(Protocol):
-    """A true system with two sources of supply."""
-
-    @property
-    def problem(self) -> SurgeProblem:
-        """What is known."""
-
-    def surge_costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
-        """Batch sums of the true cost of policies (Q, S), an array (n, 2), on common noise."""
-
-
-@dataclass(frozen=True)
-class BestBaseSurge:
-    """The best base-surge policy by simulation, with the error of its cost."""
-
-    policy: BaseSurge
-    cost: float
-    standard_error: float
-    steps: int
-    seed: int
-
-    def relative_gaps(self, simulator: SurgeSimulator, policies: list[BaseSurge]) -> Array:
-        """How much dearer than the best policies are on the very same path, as a share."""
-        points = np.array([policy.policy for policy in policies])
-        cost, _ = _costs(simulator, points, self.steps, self.seed)
-        return np.asarray((cost - self.cost) / abs(self.cost))
-
-
-def best_base_surge(
-    simulator: SurgeSimulator, steps: int = EVALUATION_STEPS, seed: int = 0
-) -> BestBaseSurge:
-    """Find the best base-surge policy with full knowledge of the system.
-
-    Every policy meets one common path of demand, lost or not, from an empty system. Ever finer
-    nets are searched on the first part of it, each around the best points of the one before, and
-    the best of the last net on all of it.
-
-    Parameters
-    ----------
-    simulator : the true system.
-    steps : int. Periods of the path.
-    seed : int. Of the path.
-    """
-    setting = simulator.problem.base_surge
-    if setting is None:
-        raise InputError(
-            f"A {simulator.problem.kind} problem has no base-surge policies: they need two "
-            "sources of supply."
+        steps = [each.step for each in (self.orders, self.levels) if each.step is not None]
+        return Box(
+            (self.orders.low, self.levels.low),
+            (self.orders.high, self.levels.high),
+            steps if len(steps) == 2 else None,
+            labels=("constant order", "surge level"),
         )
-    steps = check_count("steps", steps, least=EVALUATION_BATCHES)
-    low, high = (np.array(ends) for ends in zip(setting.orders, setting.levels, strict=True))
-    least, most = low, high
-    for _ in range(_NETS):
-        points = Box(least, most).thinned(_PER_AXIS, _spacing(least, most))
-        costs, _ = _costs(simulator, points, min(steps, _SEARCH_STEPS), seed)
-        points = points[np.argsort(costs, kind="stable")[:_PROMISING]]
-        reach = (most - least) / (_PER_AXIS - 1)
-        least = np.maximum(points.min(axis=0) - reach, low)
-        most = np.minimum(points.max(axis=0) + reach, high)
-    costs, errors = _costs(simulator, points, steps, seed)
-    best = int(costs.argmin())
-    return BestBaseSurge(
-        policy=setting.policy(*map(float, points[best])),
-        cost=float(costs[best]),
-        standard_error=float(errors[best]),
-        steps=steps,
-        seed=seed,
-    )
 
+    def most_stock(self, system: DualSourcingSystem) -> float:
+        """S, and the regular orders under way: the position of a policy that sells what it gets."""
+        return self.levels.high + (system.regular_lead_time + 1) * self.orders.high
 
-def _spacing(least: Array, most: Array) -> float:
-    """A spacing finer than that of any axis of the net."""
-    widths = most - least
-    return float(widths[widths > 0].min(initial=1.0)) / _PER_AXIS
+    def rule(self, system: DualSourcingSystem) -> Rule:
+        """A constant regular order, and an expedited one up to S."""
+        return _rule(*system.lead_times)
 
+    def order_on(self, system: DualSourcingSystem, policies: Array) -> InformationOrder:
+        """A higher S informs lower ones of the same Q, where expedited orders arrive at once."""
+        order, level = policies.T
+        up = level if system.expedited_lead_time == 0 else -level
+        return InformationOrder.from_key(np.column_stack([order, -order, level, up]))
 
-def _costs(simulator: SurgeSimulator, points: Array, steps: int, seed: int) -> tuple[Array, Array]:
-    """Average costs and their standard errors, by batch means."""
-    estimates = simulator.surge_costs(points, steps, EVALUATION_BATCHES, seed)
-    means = estimates.sums / estimates.sizes[:, None]
-    return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(len(means))
+    def claim(self, system: DualSourcingSystem) -> Claim:
+        """What a lower S would have sold is known on every path."""
+        return "sample-path"
+
+    def trace(
+        self, system: DualSourcingSystem, policy: Policy, demand: Array, state: Array
+    ) -> Array:
+        """Play (Q, S) on the real shop, by a kernel that is compiled ahead."""
+        return kernels.roll_out(policy[0], policy[1], demand, state, system.regular_lead_time)
+
+    def path_costs(
+        self,
+        system: DualSourcingSystem,
+        stream: DemandStream,
+        policies: Array,
+        steps: int,
+        batches: int,
+    ) -> Estimates:
+        """Batch sums of the true cost of policies on a path of demand, from an empty shop."""
+        size = -(-steps // batches)
+        state = kernels.start_state(len(policies), system.expedited_lead_time)
+        sums = np.zeros((batches, len(policies)))
+        clock = 0
+        for row in range(batches):
+            for done in range(0, size, PATH):
+                demand = stream.draw(min(size - done, PATH))
+                sums[row] += kernels.replay(
+                    demand, policies, state, clock, system.lead_times, system.unit_costs
+                )
+                clock += demand.size
+        return Estimates(sums, np.full(batches, float(size)))

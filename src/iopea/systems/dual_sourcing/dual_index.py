@@ -1,17 +1,54 @@
-"""The class of dual-index policies."""
+"""Dual-index policies for two suppliers.
+
+A dual-index policy (z_e, z_r) first raises what will have arrived within L_e periods to z_e by an
+expedited order, then the total position to z_r by a regular one. With z_e > z_r nothing is ever ordered regularly: such a policy does the same as
+(z_e, z_e), and is not searched. With z_e = 0 all orders are regular: the base-stock policy z_r.
+
+A candidate never holds more than its z_r, so periods in which the stock was at least that tell
+all that it needs of demand. By this the z_r order the policies (``lem:dual_index_partial_orders``):
+width 1, with α = (1-γ)/2 γ^L_r for the paper's estimator, where γ is the probability of no demand.
+Among policies with the same z_r the cheapest by estimate is played.
+
+For L_r - L_e = 1 there is also a sample-path order, in which the stock of a policy is never below
+that of those it informs: with L_e = 0 all that have a z_e and a z_r - z_e no larger than its own,
+with L_e > 0 those of the same z_r - z_e and a lower z_e. The paper's remark has z_r in the place of
+z_r - z_e. That is not enough: on the demand 3, 5 from an empty system with L_r = 1, the policy
+(3, 5) has a stock of 3 and 3, but (0, 5) one of 0 and 5, so that what it would have sold in the
+second period is not seen. The width of this order grows like 1/r, so it takes many more plays.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
+from pydantic import field_validator
 
+from iopea.demand import DemandStream
 from iopea.errors import InputError
+from iopea.information_order import InformationOrder
+from iopea.model import Probability
 from iopea.policies import SAME_POINT, Box, PolicyClass
-from iopea.systems.shop.base import Levels
-from iopea.types import Array, Indices
+from iopea.problems.base import Constants, Problem, Rule
+from iopea.systems.dual_sourcing import kernel as kernels
+from iopea.systems.dual_sourcing.estimators import (
+    DualEvaluator,
+    HittingEstimator,
+    LevelEstimator,
+    ProductLimitEstimator,
+)
+from iopea.systems.dual_sourcing.replay import ReplayEstimator
+from iopea.systems.dual_sourcing.system import DualSourcingSystem
+from iopea.systems.dual_sourcing.zero_runs import data_needed, lipschitz
+from iopea.systems.shop.base import Levels, as_levels
+from iopea.systems.shop.family import PATH, OrderingFamily
+from iopea.systems.shop.kernel import order_up_to
+from iopea.types import Array, Claim, Estimates, Indices, Policy, Precision
 
 #: The most pairs of levels in a net.
 MOST_PAIRS = 2_000_000
@@ -19,7 +56,33 @@ MOST_PAIRS = 2_000_000
 _COUNTED = 10**6
 
 
-class DualIndex(PolicyClass):
+#: Share of the highest level by which gaps that are the same may differ by rounding.
+_SAME_GAP = 1e-9
+
+
+@dataclass(frozen=True)
+class DualConstants(Constants):
+    """With T_h(δ) of the proof (label ``dip_th_bound``)."""
+
+    zero_demand: float | None = None
+    regular_lead_time: int = 1
+
+    def data_needed(self, delta: float) -> int:
+        """T_h(δ); 1 where γ is unknown."""
+        if self.zero_demand is None or not 0 < self.zero_demand < 1:
+            return 1
+        return data_needed(self.zero_demand, self.regular_lead_time, delta)
+
+
+_ESTIMATORS: dict[str, type[DualEvaluator]] = {
+    "product-limit": ProductLimitEstimator,
+    "level": LevelEstimator,
+    "hitting": HittingEstimator,
+    "replay": ReplayEstimator,
+}
+
+
+class LevelPairs(PolicyClass):
     """Policies (z_e, z_r) between two ranges of levels, redundant ones left out.
 
     A policy with z_e > z_r does the same as (z_e, z_e). Where that one is not in the net, one
@@ -27,7 +90,7 @@ class DualIndex(PolicyClass):
 
     Examples
     --------
-    >>> DualIndex(Levels(low=0, high=2, step=1), Levels(low=0, high=1, step=1)).net(1.0).tolist()
+    >>> LevelPairs(Levels(low=0, high=2, step=1), Levels(low=0, high=1, step=1)).net(1.0).tolist()
     [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]
     """
 
@@ -38,7 +101,7 @@ class DualIndex(PolicyClass):
         self._axes = [Box(levels.low, levels.high, levels.step) for levels in (expedited, regular)]
 
     def __repr__(self) -> str:
-        return f"DualIndex({self._axes[0]!r}, {self._axes[1]!r})"
+        return f"LevelPairs({self._axes[0]!r}, {self._axes[1]!r})"
 
     @property
     def bound(self) -> float:
@@ -103,3 +166,189 @@ class DualIndex(PolicyClass):
         counts = regular.size - first
         place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts - first, counts)
         return np.column_stack([np.repeat(expedited, counts), regular[place]])
+
+
+@lru_cache
+def _rule(regular: int, expedited: int) -> Rule:
+    """The rule for these lead times, of orders under way that stand after the stock on hand."""
+
+    def order(state: Any, parameters: Any, signal: Any) -> Any:
+        position = state[0]
+        for i in range(expedited):
+            position += state[1 + regular + i]
+        for i in range(expedited + 1):
+            position += state[1 + i]
+        total = position
+        for i in range(expedited + 1, regular):
+            total += state[1 + i]
+        fast = order_up_to(parameters[0], position)
+        return fast, order_up_to(parameters[1], total + fast)
+
+    return order
+
+
+class DualIndex(OrderingFamily):
+    """Dual-index policies: an expedited order up to z_e, then a regular one up to z_r.
+
+    Parameters
+    ----------
+    expedited_levels, regular_levels : Levels. The z_e and z_r that may be played [Θ].
+    order_by : str. ``"regular-level"``: by z_r, in distribution. ``"sample-path"``: by z_e and
+        z_r - z_e, on every path; for L_r - L_e = 1 alone.
+    estimator : str, optional. ``"product-limit"`` (default), ``"level"`` or ``"hitting"``;
+        ``"replay"`` for the sample-path order.
+    zero_demand : float, optional. Probability of a period without demand [γ]. The rules
+        ``theorem`` and ``published`` need it, ``paired`` does not.
+    """
+
+    kind: ClassVar[str] = "dual-index"
+    parameters: ClassVar[tuple[str, ...]] = ("expedited_level", "regular_level")
+    optional_columns: ClassVar[tuple[str, ...]] = ("gap",)
+
+    expedited_levels: Levels
+    regular_levels: Levels
+    order_by: Literal["regular-level", "sample-path"] = "regular-level"
+    estimator: Literal["product-limit", "level", "hitting", "replay"] | None = None
+    zero_demand: Probability | None = None
+
+    _as_levels = field_validator("expedited_levels", "regular_levels", mode="before")(as_levels)
+
+    def check_system(self, system: DualSourcingSystem) -> None:
+        """Refuse levels with which nothing could be sold, and orders that don't hold."""
+        if self.bound == 0:
+            raise InputError("Both highest levels are 0.0: nothing could be sold.")
+        gap = system.regular_lead_time - system.expedited_lead_time
+        if self.order_by == "sample-path" and gap != 1:
+            raise InputError(
+                f"The sample-path order needs lead times that differ by 1, not by {gap}."
+            )
+        if (self.estimator == "replay") != (self.order_by == "sample-path") and self.estimator:
+            raise InputError(
+                f"Estimator {self.estimator!r} does not go with order_by = {self.order_by!r}: "
+                "'replay' and 'sample-path' belong together."
+            )
+
+    def policy_class(self, system: DualSourcingSystem) -> LevelPairs:
+        """All pairs of levels, redundant ones left out."""
+        return LevelPairs(self.expedited_levels, self.regular_levels)
+
+    @property
+    def bound(self) -> float:
+        """The highest level of either kind [U]."""
+        return max(self.expedited_levels.high, self.regular_levels.high)
+
+    def rule(self, system: DualSourcingSystem) -> Rule:
+        """An expedited order up to z_e, and a regular one up to z_r."""
+        return _rule(*system.lead_times)
+
+    def claim(self, system: DualSourcingSystem) -> Claim:
+        """In distribution by z_r; on every path by z_e and z_r - z_e."""
+        return "sample-path" if self.order_by == "sample-path" else "distributional"
+
+    def order_on(self, system: DualSourcingSystem, policies: Array) -> InformationOrder:
+        """By z_r, or by z_e and z_r - z_e; a redundant policy counts as (z_e, z_e).
+
+        Where L_e > 0, z_r - z_e must be the same for policies to be related on every path.
+        """
+        points = policies
+        top = points.max(axis=1)
+        if self.order_by == "regular-level":
+            return InformationOrder.from_key(top)
+        level = points[:, 0]
+        gaps, place = np.unique(top - level, return_inverse=True)
+        gap = np.cumsum(np.diff(gaps, prepend=gaps[:1]) > _SAME_GAP * self.bound)[place]
+        if system.expedited_lead_time == 0:
+            return InformationOrder.from_key(np.column_stack([level, gap]))
+        # Of two keys that differ by more than any level where gaps differ, one is smaller.
+        apart = 2 * self.bound * gap
+        return InformationOrder.from_key(np.column_stack([level + apart, level - apart]))
+
+    def preference(self, policies: Array) -> Array:
+        """While something is unknown, the highest z_e: it has the most stock, and sees the most."""
+        return -policies[:, 0]
+
+    def constants(self, system: DualSourcingSystem) -> DualConstants:
+        """α = (1-γ)/2 γ^L_r, H = 1/((1-γ) γ^L_r) times the range of costs, and L_Θ.
+
+        L_Θ is finite for γ > c_γ(L_r) alone (label ``dip_lem1``). Without γ none of them is
+        known. What a unit of stock does in one period is bounded by h or p, as it is left over
+        or sold, and by what it was bought for; that this bounds L_Θ as well is seen in
+        simulations, not proved.
+        """
+        bound, lead_time = self.bound, system.regular_lead_time
+        holding, lost, regular, expedited = system.unit_costs
+        # 0 stands for unknown, as does a γ of 1, with which nothing is ever sold.
+        gamma = 0.0 if self.zero_demand in (None, 1.0) else float(self.zero_demand or 0.0)
+        runs = (1 - gamma) * gamma**lead_time
+        low = -system.lost_sales_cost * bound
+        high = (system.holding_cost + max(system.order_costs)) * bound
+        on_paths = self.order_by == "sample-path"
+        return DualConstants(
+            span=(high - low) / runs if runs > 0 else math.inf,
+            lipschitz=lipschitz(gamma, lead_time, sum(system.unit_costs)) if gamma else math.inf,
+            bound=bound,
+            dimension=2,
+            cost_low=low,
+            cost_high=high,
+            alpha=1.0 if on_paths else runs / 2,
+            settling=lead_time,
+            sensitivity=max(holding, lost) + regular + expedited,
+            published_alpha=gamma**lead_time / 2 if gamma and not on_paths else None,
+            zero_demand=None if on_paths else gamma,
+            regular_lead_time=lead_time,
+        )
+
+    def evaluator(
+        self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> DualEvaluator:
+        """The estimator that was chosen."""
+        default = "replay" if self.order_by == "sample-path" else "product-limit"
+        kind = _ESTIMATORS[self.estimator or default]
+        return kind(problem, policies, threads, precision)
+
+    def path_evaluator(self, problem: Problem, policies: Array) -> DualEvaluator:
+        """Replay along the sales, whatever order is claimed."""
+        return ReplayEstimator(problem, policies, 1, "float64", claimed=True)
+
+    def orders_of(self, system: DualSourcingSystem, policies: Array, states: Array) -> Array:
+        """The expedited and the regular order of policies, an array (n, 2), in states (n, k)."""
+        fast = np.maximum(policies[:, 0] - system.expedited_position(states), 0.0)
+        slow = np.maximum(policies[:, 1] - states.sum(axis=1) - fast, 0.0)
+        return np.column_stack([fast, slow])
+
+    def roll_out(
+        self,
+        system: DualSourcingSystem,
+        policy: Policy,
+        demand: Array,
+        state: Array,
+        until_empty: bool,
+    ) -> Array:
+        """Play (z_e, z_r) on the real shop, by a kernel that is compiled ahead."""
+        return kernels.roll_out(policy, demand, state, system.regular_lead_time, until_empty)
+
+    def path_costs(
+        self,
+        system: DualSourcingSystem,
+        stream: DemandStream,
+        policies: Array,
+        steps: int,
+        batches: int,
+    ) -> Estimates:
+        """Batch sums of the true cost of policies on a path of demand, from an empty shop."""
+        size = -(-steps // batches)
+        state = kernels.start_state(policies, system.lead_times)
+        sums = np.zeros((batches, len(policies)))
+        clock = 0
+        for row in range(batches):
+            remaining = size
+            while remaining:
+                demand = stream.draw(min(remaining, PATH))
+                ends = np.array([demand.size], dtype=np.intp)
+                sums[row] += kernels.replay(
+                    demand, ends, policies, state, clock, system.lead_times, system.unit_costs
+                )[0]
+                sums[row] += system.lost_sales_cost * demand.sum()
+                clock += demand.size
+                remaining -= demand.size
+        return Estimates(sums, np.full(batches, float(size)))

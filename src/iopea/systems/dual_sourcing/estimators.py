@@ -24,11 +24,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from copy import copy
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iopea.problems.base import Evaluator
+from iopea.problems.base import Evaluator, Problem
 from iopea.seeds import seed_for
 from iopea.systems.dual_sourcing import kernel as kernels
 from iopea.systems.dual_sourcing.records import DualRecords
@@ -36,9 +35,6 @@ from iopea.systems.shop.product_limit import ProductLimit, shares_of
 from iopea.types import Array, Estimates, Indices, Mask, State, Trajectory
 
 UnitCosts = tuple[float, float, float, float]
-
-if TYPE_CHECKING:
-    from iopea.systems.dual_sourcing.system import DualSourcing
 
 #: Share of the highest level by which levels may differ and still be the same, by rounding.
 ROUNDING = 1e-6
@@ -66,17 +62,16 @@ MOST_COSTS = 2**23
 class DualEvaluator(Evaluator):
     """Follows the real system; what is done with its records is for the subclass."""
 
-    def __init__(
-        self, problem: DualSourcing, policies: Array, threads: int, precision: str
-    ) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, policies: Array, threads: int, precision: str) -> None:
+        self._problem, self._system, family = problem, problem.system, problem.family
+        self._bound: float = family.bound
         self._policies = policies
         self._threads = threads
         self._precision = precision
-        self._tolerance = ROUNDING * problem.bound
-        steps = (problem.expedited_levels.step, problem.regular_levels.step)
+        self._tolerance = ROUNDING * family.bound
+        steps = (family.expedited_levels.step, family.regular_levels.step)
         step = None if None in steps else min(each for each in steps if each is not None)
-        self._real = DualRecords(problem.lead_times, problem.bound, step)
+        self._real = DualRecords(self._system.lead_times, family.bound, step)
 
     def _follow(self, trajectory: Trajectory, first: int, last: int) -> None:
         self._real.add(trajectory.part(first, last))
@@ -110,17 +105,17 @@ class DualEvaluator(Evaluator):
         self, demands: Array, ends: Indices, policies: Array, costs: UnitCosts | None = None
     ) -> Array:
         """Batch costs on several samples (k, periods), one after the other: (k, batches, n)."""
-        problem = self._problem
+        system = self._system
         count, periods = demands.shape
         if not periods:
             return np.zeros((count, 0, len(policies)))
-        before = np.resize(demands[-1, ::-1], WARM_UP * (problem.regular_lead_time + 1))[::-1]
+        before = np.resize(demands[-1, ::-1], WARM_UP * (system.regular_lead_time + 1))[::-1]
         starts = before.size + periods * np.arange(count)
-        state = kernels.start_state(policies, problem.lead_times, self._precision)
+        state = kernels.start_state(policies, system.lead_times, self._precision)
         batches = kernels.replay(
             np.concatenate([before, demands.ravel()]),
             np.append(before.size, (starts[:, None] + ends).ravel()),
-            policies, state, 0, problem.lead_times, costs or problem.unit_costs, self._threads,
+            policies, state, 0, system.lead_times, costs or system.unit_costs, self._threads,
         )  # fmt: skip
         return batches[1:].reshape(count, ends.size, -1).astype(np.float64, copy=False)
 
@@ -140,9 +135,7 @@ class DualEvaluator(Evaluator):
 class _Pooled(DualEvaluator):
     """Keeps the records, and simulates all candidates on them when asked."""
 
-    def __init__(
-        self, problem: DualSourcing, policies: Array, threads: int, precision: str
-    ) -> None:
+    def __init__(self, problem: Problem, policies: Array, threads: int, precision: str) -> None:
         super().__init__(problem, policies, threads, precision)
         self._records = np.empty((2, 0))
         self._parts: list[Array] = []
@@ -248,9 +241,7 @@ class LevelEstimator(_Pooled):
     are simulated on different periods vary far more than those on the same ones.
     """
 
-    def __init__(
-        self, problem: DualSourcing, policies: Array, threads: int, precision: str
-    ) -> None:
+    def __init__(self, problem: Problem, policies: Array, threads: int, precision: str) -> None:
         super().__init__(problem, policies, threads, precision)
         self._reach = 0.0
 
@@ -332,7 +323,7 @@ class ProductLimitEstimator(_Pooled):
         telling = self._telling(stock, low) if with_error else None
         if not unseen.any():
             return Estimates(sums, sizes, telling=telling)
-        high = np.where(unseen, 2 * self._problem.bound, demand)
+        high = np.where(unseen, 2 * self._bound, demand)
         whole = ends[-1:]
         change = self._simulate(high, whole, self._policies) - self._simulate(
             low, whole, self._policies
@@ -343,7 +334,7 @@ class ProductLimitEstimator(_Pooled):
     def _telling(self, stock: Array, demand: Array) -> Array:
         """Periods of its own that would have told as much of each candidate."""
         needed, share = self._policies[:, 0], 1.0
-        if self._problem.expedited_lead_time:
+        if self._system.expedited_lead_time:
             held = self._simulate(demand, np.array([demand.size]), self._policies, _STOCK)
             needed, share = held[0] / demand.size, 0.5
         enough = stock.size - np.searchsorted(np.sort(stock), needed - self._tolerance)
@@ -364,7 +355,7 @@ class ProductLimitEstimator(_Pooled):
                 for group in range(groups)
             ]
         )
-        demands = np.minimum(demands, 2 * self._problem.bound)
+        demands = np.minimum(demands, 2 * self._bound)
         costs = self._simulate_all(demands, ends[-1:], self._policies[some])[:, 0]
         change = (costs.mean(axis=0) - costs) * np.sqrt(1 - 1 / groups)
         # Spread over the batches of its group, a change keeps its square.

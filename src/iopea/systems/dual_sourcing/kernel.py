@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from iopea.systems.lost_sales.kernel import arrival, order_up_to
-from iopea.systems.shop.stock import raised, sold
+from iopea.systems.shop.kernel import arrival, order_up_to, raised, sold
 from iopea.systems.shop.threads import in_threads
 from iopea.types import Array, Indices, Mask
 
@@ -315,21 +314,26 @@ def _roll_out(z_e, z_r, demand, on_hand, regular, expedited, stop_when_empty, co
 def roll_out(
     policy: tuple[float, ...],
     demand: Array,
-    on_hand: float,
-    regular: Array,
-    expedited: Array,
+    state: Array,
+    regular_lead_time: int,
     stop_when_empty: bool = False,
-) -> tuple[int, float, Array]:
-    """Play (z_e, z_r) on the real system by the paper's formulae, the pipelines changed in place.
+) -> Array:
+    """Play (z_e, z_r) on the real system by the paper's formulae.
 
-    Returns the periods played, the stock left, and per period the stock after arrivals, the
-    sales, the expedited and the regular order, as the rows of one array.
+    ``state`` is changed in place: the stock on hand, the regular and the expedited orders under
+    way, oldest first.
+
+    Returns
+    -------
+    array (4, periods played) : stock after arrivals, sales, the expedited and the regular order.
     """
     columns = np.zeros((4, demand.size))
-    played, left = _roll_out(
-        policy[0], policy[1], demand, on_hand, regular, expedited, stop_when_empty, columns
-    )
-    return int(played), float(left), columns[:, :played]
+    last = 1 + regular_lead_time
+    played, state[0] = _roll_out(
+        policy[0], policy[1], demand, state[0], state[1:last], state[last:], stop_when_empty,
+        columns,
+    )  # fmt: skip
+    return columns[:, :played]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -6,17 +6,13 @@ L_r - L_e = 1, its sales follow from the real ones, whether demand was censored 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from iopea.policies import SAME_POINT
+from iopea.problems.base import Problem
 from iopea.systems.dual_sourcing import kernel as kernels
 from iopea.systems.dual_sourcing.estimators import FIRST_BATCH, MOST_BATCHES, DualEvaluator
 from iopea.types import Array, Estimates, Indices, Mask, Policy, State, Trajectory
-
-if TYPE_CHECKING:
-    from iopea.systems.dual_sourcing.system import DualSourcing
 
 
 class ReplayEstimator(DualEvaluator):
@@ -27,7 +23,7 @@ class ReplayEstimator(DualEvaluator):
 
     def __init__(
         self,
-        problem: DualSourcing,
+        problem: Problem,
         policies: Array,
         threads: int,
         precision: str,
@@ -38,7 +34,7 @@ class ReplayEstimator(DualEvaluator):
         self._played: Policy = (-1.0, -1.0)
         self._settled = False
         self._told = np.zeros(len(policies), dtype=np.bool_)
-        self._state = kernels.start_state(policies, problem.lead_times, precision)
+        self._state = kernels.start_state(policies, problem.system.lead_times, precision)
         self._clock = 0
         self._size = FIRST_BATCH
         self._pending = np.empty(0)
@@ -84,12 +80,12 @@ class ReplayEstimator(DualEvaluator):
             cut -= less
         self._clock = 0
         self._state = kernels.start_state(
-            self._policies, self._problem.lead_times, self._precision, state
+            self._policies, self._system.lead_times, self._precision, state
         )
 
     def _latest_first(self) -> list[int]:
         """Rows of the held stock, that which arrives last first."""
-        regular, expedited = self._problem.lead_times
+        regular, expedited = self._system.lead_times
         rows = []
         for age in reversed(range(regular)):
             rows.append(1 + age)
@@ -114,10 +110,10 @@ class ReplayEstimator(DualEvaluator):
             self._size *= 2
 
     def _run(self, state: Array, ends: Indices) -> Array:
-        problem = self._problem
+        system = self._system
         sums = kernels.replay(
             self._pending[: ends[-1]], ends, self._policies, state, self._clock,
-            problem.lead_times, problem.unit_costs, self._threads,
+            system.lead_times, system.unit_costs, self._threads,
         )  # fmt: skip
         return np.asarray(sums, dtype=np.float64)
 

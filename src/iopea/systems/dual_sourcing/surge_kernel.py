@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from iopea.systems.shop.stock import raised, sold
+from iopea.systems.shop.kernel import raised, sold
 from iopea.types import Array
 
 #: Policies advanced together, so that their states stay in the first-level cache.

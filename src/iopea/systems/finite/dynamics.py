@@ -1,32 +1,16 @@
-"""The truth of a finite Markov decision process: probabilities, mean costs, and their play."""
+"""The truth of a finite Markov decision process: probabilities and mean costs."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
-from numpy.random import PCG64, Generator
 from pydantic import BeforeValidator, Field, model_validator
 
 from iopea.errors import InputError
 from iopea.model import Model
-from iopea.problems.base import Simulator, as_policies
-from iopea.seeds import seed_for
-from iopea.systems.finite import kernel as kernels
-from iopea.types import (
-    Array,
-    Estimates,
-    Indices,
-    Policy,
-    Rollout,
-    State,
-    Trajectory,
-    show_policy,
-)
-
-if TYPE_CHECKING:
-    from iopea.systems.finite.system import FiniteMDP
+from iopea.types import Array
 
 #: How far probabilities may be from adding up to 1.
 ROUNDING = 1e-9
@@ -128,102 +112,3 @@ class Dynamics(Model):
     def table(self) -> dict[str, object]:
         """The ``[dynamics]`` table of a problem file."""
         return self.model_dump(mode="json")
-
-
-class FiniteSimulator(Simulator):
-    """The true system: it knows probabilities and mean costs, and solves policies exactly."""
-
-    problem: FiniteMDP
-    truth: Dynamics
-
-    def __init__(self, problem: FiniteMDP, dynamics: Dynamics, seed: int = 0) -> None:
-        means = dynamics.mean_costs
-        states, actions = means.shape
-        if (states, actions) != (problem.states, problem.actions):
-            raise InputError(
-                f"The dynamics have {states} states and {actions} actions, but the problem has "
-                f"{problem.states} and {problem.actions}."
-            )
-        low, high = problem.cost_bounds
-        outside = (means < low) | (means > high)
-        if outside.any():
-            raise InputError(
-                f"The dynamics have a cost of {means[outside][0]}, outside the bounds {low} to "
-                f"{high} of the problem."
-            )
-        super().__init__(problem, dynamics, seed)
-        self._means = means
-        cumulative = np.cumsum(dynamics.probabilities, axis=2)
-        self._cumulative = cumulative / cumulative[:, :, -1:]
-        self._rng = Generator(PCG64(seed_for("dynamics", seed)))
-        self._at = 0
-
-    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
-        """Play a policy from the present state on; stop early in state 0, if asked."""
-        actions = np.rint(policy).astype(np.intp)
-        before = self._rng.bit_generator.state
-        draws = self._rng.random((steps, 2))
-        self._at, states, following = kernels.roll_out(
-            actions, self._cumulative, draws[:, 0], self._at, until_start
-        )
-        if states.size < steps:
-            # What was drawn but not used belongs to the steps to come.
-            self._rng.bit_generator.state = before
-            draws = self._rng.random((states.size, 2))
-        costs = self._draw_costs(states, draws[:, 1])
-        row, taken = np.arange(states.size), actions[states]
-        if self.problem.information_order != "full-feedback":
-            shown = (costs[row, taken], following[row, taken])
-        else:
-            shown = (*costs.T, *following.T)
-        columns = dict(zip(self.problem.columns, (states, *shown), strict=True))
-        return Rollout(Trajectory(policy, **columns), costs[row, taken])
-
-    def _draw_costs(self, states: Indices, draws: Array) -> Array:
-        """The cost of each action in these states, an array (steps, A)."""
-        means = self._means[states]
-        if not self.truth.bernoulli:
-            return means
-        low, high = self.problem.cost_bounds
-        return np.where(draws[:, None] < (means - low) / (high - low), high, low)
-
-    def _gains(self, policies: Array) -> Array:
-        """Average costs of policies, exactly."""
-        actions: Indices = np.rint(policies).astype(np.intp)
-        solution = kernels.solve_policies(actions, self.truth.probabilities, self._means)
-        if not solution.known.all():
-            policy = policies[solution.known.argmin()]
-            raise InputError(
-                f"Policy {show_policy(tuple(policy))} has several recurrent classes: its average "
-                "cost depends on chance."
-            )
-        return solution.gain
-
-    def optimum(self) -> tuple[Policy, float]:
-        """The best policy of the class and its average cost."""
-        policies = self.problem.policy_class.net(1.0)
-        gains = self._gains(policies)
-        best = int(gains.argmin())
-        return tuple(map(float, policies[best])), float(gains[best])
-
-    def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
-        """Batch sums of the average cost, which needs no simulation."""
-        size = float(-(-steps // batches))
-        gains = self._gains(as_policies(policies))
-        return Estimates(np.tile(size * gains, (batches, 1)), np.full(batches, size))
-
-    def restart_time(self, seed: int = 0) -> float:
-        """Expected steps to state 0 under the restart policy, from the worst state.
-
-        Only states count that any action may lead to.
-        """
-        return kernels.return_time(
-            np.array(self.problem.restart_policy, dtype=np.intp), self.truth.probabilities
-        )
-
-    def _state(self) -> State:
-        return {"state": self._at, "draws": self._rng.bit_generator.state}
-
-    def _load(self, state: State) -> None:
-        self._at = int(state["state"])
-        self._rng.bit_generator.state = state["draws"]

@@ -3,114 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from iopea.problems.base import Evaluator, PlugInEvaluator
-from iopea.problems.batches import FIRST_BATCH, Batches
+from iopea.problems.batches import Batches, GroupedBatches
 from iopea.systems.finite import kernel as kernels
+from iopea.systems.finite.outcomes import Outcomes
 from iopea.types import Array, Estimates, Indices, Mask, Policy, State, Trajectory
 
-if TYPE_CHECKING:
-    from iopea.systems.finite.system import FiniteMDP
-
-#: At this many batches of a group, neighbours are joined.
-MOST_BATCHES = 128
 #: Batches of counts that enter estimates: of all sources together, and of each at the least.
 MOST_ROWS, FEWEST_ROWS = 256, 8
 #: Memories for which a chain must stay where it came to once, to count as staying there for good.
 PATIENCE = 400
 #: Policies whose chains are looked at together.
 _AT_A_TIME = 1024
-#: No batch was filled.
-_NONE = np.empty((0, 0))
-
-
-class GroupedBatches:
-    """Costs of groups of policies, each group judged by steps of its own.
-
-    Where the batches of a group are cut depends on the number of its steps alone. Row b holds the
-    b-th batch of every group, so that rows are few, whatever the number of groups; batches of
-    different groups are independent, and any may share a row.
-
-    Parameters
-    ----------
-    groups : array (n,). The group of each policy.
-    count : int. How many groups there are: 0, 1, and so on.
-    first : int. Length of the first batches; 1 will do where steps are independent.
-    """
-
-    def __init__(self, groups: Indices, count: int, first: int = FIRST_BATCH) -> None:
-        self._groups: Indices = np.array(groups, dtype=np.intp)
-        self._count, self._first = count, first
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget all that was counted."""
-        self._finished = np.zeros(self._count, dtype=np.intp)
-        self._filled = np.zeros(self._count, dtype=np.intp)
-        self._size = np.full(self._count, self._first, dtype=np.intp)
-        self._sums = np.zeros((1, self._groups.size))
-
-    def add(self, group: int, costs: Array) -> None:
-        """Count steps of a group: an array (steps, members), or (steps, 1) if all cost the same."""
-        members = np.flatnonzero(self._groups == group)
-        while len(costs):
-            room, row = self._size[group] - self._filled[group], self._finished[group]
-            part, costs = costs[:room], costs[room:]
-            # Added one by one, so that the bits don't depend on how steps were delivered.
-            steps = np.empty((len(part) + 1, members.size))
-            steps[0], steps[1:] = self._sums[row, members], part
-            self._sums[row, members] = np.add.accumulate(steps)[-1]
-            self._filled[group] += len(part)
-            if self._filled[group] == self._size[group]:
-                self._next_batch(group, members)
-
-    def _next_batch(self, group: int, members: Indices) -> None:
-        self._filled[group] = 0
-        self._finished[group] += 1
-        if self._finished[group] == MOST_BATCHES:
-            joined = self._sums[0:MOST_BATCHES:2, members] + self._sums[1:MOST_BATCHES:2, members]
-            self._sums[:, members] = 0.0
-            self._sums[: len(joined), members] = joined
-            self._finished[group] //= 2
-            self._size[group] *= 2
-        elif self._finished[group] == len(self._sums):
-            self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
-
-    def estimates(self, steps: int = 1) -> Estimates:
-        """Sums and sizes by batch, the ones in progress included, each step counted as so many."""
-        rows = int((self._finished + (self._filled > 0)).max(initial=0))
-        row = np.arange(rows)[:, None]
-        sizes = np.where(row < self._finished, self._size, 0)
-        sizes = steps * np.where(row == self._finished, self._filled, sizes).astype(np.float64)
-        sums = steps * self._sums[:rows]
-        return Estimates(sums, sizes[:, 0] if self._count == 1 else sizes[:, self._groups])
-
-    def keep(self, mask: Mask) -> None:
-        """Keep only these policies."""
-        self._groups = self._groups[mask]
-        self._sums = np.compress(mask, self._sums, axis=1)
-
-    def state_dict(self) -> State:
-        """The counts and arrays."""
-        return {
-            "groups": self._groups.copy(),
-            "finished": self._finished.copy(),
-            "filled": self._filled.copy(),
-            "size": self._size.copy(),
-            "sums": self._sums.copy(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._groups = np.array(state["groups"], dtype=np.intp)
-        self._finished = np.array(state["finished"], dtype=np.intp)
-        self._filled = np.array(state["filled"], dtype=np.intp)
-        self._size = np.array(state["size"], dtype=np.intp)
-        self._sums = np.array(state["sums"])
 
 
 class SeenChain:
@@ -186,30 +97,29 @@ def _long_batches(estimates: Estimates, memory: Array) -> Estimates:
     return replace(estimates, sums=sums, sizes=sizes)
 
 
-class Outcomes(NamedTuple):
-    """What was seen in each step: the outcomes of K actions, of which one was taken.
+class Policies(Protocol):
+    """What evaluators know of a finite problem: its size, and policies by their numbers."""
 
-    Attributes
-    ----------
-    states, taken : arrays (steps,). The state, and which of the K outcomes really happened.
-    actions, costs, following : arrays (steps, K). The actions, their costs and next states.
-    """
+    states: int
+    actions: int
 
-    states: Indices
-    taken: Indices
-    actions: Indices
-    costs: Array
-    following: Indices
+    def outcomes(self, trajectory: Trajectory) -> Outcomes:
+        """What a trajectory tells, as arrays."""
 
-    def last(self, state: int) -> int:
-        """The state after the last step, or ``state`` if there was no step."""
-        return int(self.following[-1, self.taken[-1]]) if self.states.size else state
+    def source(self, policy: Policy) -> int:
+        """Whose data this policy's is counted as."""
+
+    def informed(self, sources: Sequence[int], policies: Array) -> Mask:
+        """Which policies the data of each source is informative about, an array (sources, n)."""
+
+    def number(self, policy: ArrayLike) -> int:
+        """The number of a policy."""
 
 
 class OwnCosts(Evaluator):
     """Each policy is judged by the costs that were seen while it was played, and by no others."""
 
-    def __init__(self, problem: FiniteMDP, policies: Array) -> None:
+    def __init__(self, problem: Policies, policies: Array) -> None:
         self._problem = problem
         self._columns = {row: number for number, row in enumerate(map(tuple, policies.tolist()))}
         self._batches = GroupedBatches(np.arange(len(policies)), len(policies))
@@ -291,7 +201,7 @@ class CountedModel(PlugInEvaluator):
     under full feedback there is one source. A policy is judged by the sources that inform it.
     """
 
-    def __init__(self, problem: FiniteMDP, policies: Array) -> None:
+    def __init__(self, problem: Policies, policies: Array) -> None:
         self._problem = problem
         self._policies = np.array(policies, dtype=np.float64)
         self._sources: dict[int, Batches] = {}
@@ -476,7 +386,9 @@ def _count(batches: Batches, cells: Indices, amounts: Array) -> None:
         # One by one and in order, so that the bits don't depend on how steps were delivered.
         np.add.at(batches.running, cells[:room], amounts[:room])
         full = len(cells) >= room
-        batches.add(min(room, len(cells)), batches.running[None].copy() if full else _NONE)
+        batches.add(
+            min(room, len(cells)), batches.running[None].copy() if full else np.empty((0, 0))
+        )
         if full:
             batches.running[:] = 0.0
         cells, amounts = cells[room:], amounts[room:]

@@ -1,1 +1,37 @@
 """Lost sales with a lead time, and its policy families."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from iopea.demand import Demand, Exponential
+from iopea.problems.base import Problem
+from iopea.systems.lost_sales.base_stock import BaseStock
+from iopea.systems.lost_sales.system import LostSalesSystem
+from iopea.systems.shop.base import Levels
+
+
+class LostSales(Problem):
+    """What the manager of a lost-sales shop knows: the shop, and its policies.
+
+    Made of the keys of :class:`~iopea.systems.lost_sales.system.LostSalesSystem` and of a family:
+    ``levels`` for base-stock levels, or any other family as ``policies``.
+
+    Examples
+    --------
+    >>> shop = LostSales(lead_time=2, holding_cost=1, lost_sales_cost=10,
+    ...                  levels={"low": 0, "high": 7})
+    >>> shop.constants.span
+    5040.0
+    """
+
+    system_type = LostSalesSystem
+    families = (BaseStock,)
+
+    @classmethod
+    def example(cls) -> tuple[Self, Demand]:
+        """A small shop with a lead time of 1."""
+        shop = cls(
+            lead_time=1, holding_cost=1, lost_sales_cost=9, levels=Levels(low=0, high=12, step=0.5)
+        )
+        return shop, Exponential(mean=2, zero_probability=0.3)

@@ -30,6 +30,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from iopea.systems.shop.kernel import arrival, order_up_to
 from iopea.systems.shop.threads import in_threads
 from iopea.types import Array, Indices, PeriodCost
 
@@ -39,8 +40,6 @@ BLOCK = 512
 _PADDING = 24
 #: Periods between settlements, by precision: C must not outgrow its digits.
 SETTLE = {np.dtype("float64"): 1024, np.dtype("float32"): 128}
-#: Share of the level below which a difference is rounding, not an order.
-_NOT_AN_ORDER = 1e-12
 #: Share of the level below which a position counts as equal to it.
 _ROUNDING = 1e-9
 
@@ -192,28 +191,8 @@ def _replay(  # type: ignore[no-untyped-def]
     return settled
 
 
-@njit(cache=True, inline="always")
-def order_up_to(level, position):  # type: ignore[no-untyped-def]
-    """What is to be ordered to raise a position to a level."""
-    order = level - position
-    # A remainder of rounding is not an order: a cost per order would be charged for it.
-    return order if order > _NOT_AN_ORDER * level else 0.0
-
-
-@njit(cache=True, inline="always")
-def arrival(pipeline, order):  # type: ignore[no-untyped-def]
-    """Move the pipeline on by a period: put in the order, take out what arrives."""
-    if pipeline.shape[0] == 0:
-        return order
-    arriving = pipeline[0]
-    for i in range(pipeline.shape[0] - 1):
-        pipeline[i] = pipeline[i + 1]
-    pipeline[-1] = order
-    return arriving
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def _roll_out(level, demand, on_hand, pipeline, stop_when_empty, stock, sales, left, own):  # type: ignore[no-untyped-def]
+def _roll_out(level, demand, on_hand, pipeline, stop_when_empty, stock, sales, orders):  # type: ignore[no-untyped-def]
     """Play one level on the real system; return the periods played and the stock left."""
     lead_time = pipeline.shape[0]
     for t in range(demand.shape[0]):
@@ -227,8 +206,7 @@ def _roll_out(level, demand, on_hand, pipeline, stop_when_empty, stock, sales, l
         stock[t] = on_hand + arriving
         sales[t] = sold_by_now(stock[t], 0.0, demand[t])
         on_hand = stock[t] - sales[t]
-        left[t] = on_hand
-        own[t] = own_cost(stock[t], sales[t], order)
+        orders[t] = order
     return demand.shape[0], on_hand
 
 
@@ -417,24 +395,16 @@ def replay(
     return batches, settled[0]
 
 
-def roll_out(
-    level: float,
-    demand: Array,
-    on_hand: float,
-    pipeline: Array,
-    stop_when_empty: bool = False,
-    cost: PeriodCost | None = None,
-) -> tuple[int, float, Array, Array, Array, Array]:
-    """Play ``level`` on the real system, ``pipeline`` changed in place.
+def roll_out(level: float, demand: Array, state: Array, stop_when_empty: bool = False) -> Array:
+    """Play ``level`` on the real system, whose ``state``, an array (1 + L,), is changed in place.
 
-    Returns the periods played, the stock left at the end, and per period the
-    stock after arrivals, the sales, the stock left over and the user's cost.
+    Returns
+    -------
+    array (3, periods played) : stock after arrivals, sales, and the order of each period.
     """
-    columns = np.zeros((4, demand.size))
-    kernel = _roll_out if cost is None else _compiled_with(_roll_out, cost)
-    periods, on_hand = kernel(level, demand, on_hand, pipeline, stop_when_empty, *columns)
-    stock, sales, left, own = columns[:, :periods]
-    return periods, on_hand, stock, sales, left, own
+    columns = np.zeros((3, demand.size))
+    periods, state[0] = _roll_out(level, demand, state[0], state[1:], stop_when_empty, *columns)
+    return columns[:, :periods]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

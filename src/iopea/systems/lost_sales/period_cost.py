@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from functools import lru_cache
 from types import CodeType
+from typing import Any
 
-from iopea.types import PeriodCost
+import numpy as np
+from numba import njit
+
+from iopea.errors import InputError
+from iopea.types import Array, PeriodCost
 
 
 def try_out(cost: PeriodCost, bound: float, high: float) -> None:
@@ -14,15 +20,40 @@ def try_out(cost: PeriodCost, bound: float, high: float) -> None:
         try:
             value = float(cost(stock, sales, order))
         except Exception as error:
-            raise ValueError(
-                f"Period_cost must give a number for (stock, sales, order), but at "
+            raise InputError(
+                f"period_cost must give a number for (stock, sales, order), but at "
                 f"({stock}, {sales}, {order}) it raised: {error}."
             ) from None
         if not abs(value) <= bound:
-            raise ValueError(
-                f"Period_cost is {value} at ({stock}, {sales}, {order}), beyond the cost_bound of "
+            raise InputError(
+                f"period_cost is {value} at ({stock}, {sales}, {order}), beyond the cost_bound of "
                 f"{bound}."
             )
+
+
+@lru_cache(maxsize=64)
+def _compiled(cost: PeriodCost) -> Any:
+    """A cost of single periods as one of many, compiled."""
+    scalar = cost if hasattr(cost, "py_func") else njit(cost)
+
+    def every(stock, sales, orders, costs):  # type: ignore[no-untyped-def]
+        for t in range(stock.shape[0]):
+            costs[t] = scalar(stock[t], sales[t], orders[t])
+
+    compile_it: Any = njit(nogil=True)
+    return compile_it(every)
+
+
+def cost_of_each(cost: PeriodCost, stock: Array, sales: Array, orders: Array) -> Array:
+    """The cost of each period.
+
+    >>> cost_of_each(lambda stock, sales, order: 5.0 if order > 0 else 0.0,
+    ...              np.ones(2), np.ones(2), np.array([0.0, 2.0]))
+    array([0., 5.])
+    """
+    costs = np.empty(stock.size)
+    _compiled(cost)(stock, sales, orders, costs)
+    return costs
 
 
 def fingerprint(cost: PeriodCost) -> str:

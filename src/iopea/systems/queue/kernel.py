@@ -351,3 +351,47 @@ def sum_up(
         running, filled, size, batches,
     )  # fmt: skip
     return batches
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pass_events(states, rates, draws, births, deadline_rate, uniform_rate, records):  # type: ignore[no-untyped-def]
+    continuous = draws.shape[1] == 2
+    for i in range(states.shape[0]):
+        jobs = int(states[i, 0])
+        event, time = next_step(
+            jobs, rates[i, 0], draws[i, 0], draws[i, -1], continuous, births, deadline_rate,
+            uniform_rate,
+        )  # fmt: skip
+        records[i, 0], records[i, 1] = jobs, time
+        records[i, 2] = event == ARRIVAL
+        records[i, 3] = event == SERVICE
+        records[i, 4] = event == MISS
+        if event == ARRIVAL:
+            states[i, 0] += 1
+        elif event != NOTHING:
+            states[i, 0] -= 1
+
+
+def pass_events(
+    states: Array,
+    rates: Array,
+    draws: Array,
+    births: Array,
+    deadline_rate: float,
+    uniform_rate: float,
+) -> Array:
+    """One step of queues, ``states`` changed in place.
+
+    Parameters
+    ----------
+    states, rates : arrays (n, 1). Jobs in each queue, and the service rate chosen there.
+    draws : array (n, 1) or (n, 2). Uniform numbers, as :func:`roll_out` has them.
+    births : array (L + 1,). Arrival rate by state.
+
+    Returns
+    -------
+    array (n, 5) : jobs, time, and whether there was an arrival, a service or a miss.
+    """
+    records = np.empty((len(states), 5))
+    _pass_events(states, rates, draws, births, deadline_rate, uniform_rate, records)
+    return records

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from iopea.errors import InputError
-from iopea.problems.base import as_policies
+from iopea.problems.base import Problem, as_policies
 from iopea.problems.control import Control
 from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
 from iopea.systems.queue import kernel as kernels
-from iopea.systems.shop import kernel as fleet
 from iopea.types import (
     Array,
     Controller,
@@ -25,11 +24,16 @@ from iopea.types import (
     show_policy,
 )
 
-if TYPE_CHECKING:
-    from iopea.systems.queue.system import QueueRates, ServiceRateQueue
-
 #: Share of a step of the uniformised chain by which its length may be off by rounding.
 _ROUNDING = 1e-9
+
+
+def _rates(problem: Problem, policies: Array) -> Array:
+    """Policies as service rates by the number of jobs, an array (n, L + 1)."""
+    rates: Array = problem.family.actions_by_state(
+        problem.system, policies, problem.system.buffer + 1
+    )
+    return rates
 
 
 class QueueControl(Control):
@@ -38,7 +42,9 @@ class QueueControl(Control):
     states, actions = ("jobs",), ("rate",)
     whole = True
 
-    def __init__(self, queue: ServiceRateQueue) -> None:
+    def __init__(self, problem: Problem) -> None:
+        queue = problem.system
+        self._problem = problem
         self.records = queue.columns
         self.highest_state = np.array([float(queue.buffer)])
         self.highest_action = np.array([float(queue.max_rate)])
@@ -47,7 +53,7 @@ class QueueControl(Control):
 
     def actions_of(self, policies: Array, states: Array) -> Array:
         """The rate of each policy for so many jobs."""
-        return np.take_along_axis(policies, states.astype(np.intp), axis=1)
+        return np.take_along_axis(_rates(self._problem, policies), states.astype(np.intp), axis=1)
 
     def costs(self, columns: Mapping[str, Array]) -> Array:
         """Power and penalties."""
@@ -69,11 +75,9 @@ class QueueControl(Control):
 class QueueSimulator(SteppedSimulator):
     """The true queue: it knows the rates."""
 
-    problem: ServiceRateQueue
-    truth: QueueRates
-
-    def __init__(self, problem: ServiceRateQueue, truth: QueueRates, seed: int = 0) -> None:
+    def __init__(self, problem: Problem, truth: Any, seed: int = 0) -> None:
         super().__init__(problem, truth, seed)
+        self._system = problem.system
         self._rates = np.array([truth.arrival_rate, truth.deadline_rate])
         self._bits = np.random.PCG64(seed_for("queue", seed))
         self._jobs = 0
@@ -85,12 +89,12 @@ class QueueSimulator(SteppedSimulator):
         counts U times, so that costs over elapsed time are those of the uniformised chain.
         """
         served = self._served(policy)
-        profile, power, penalty = self.problem.known
+        profile, power, penalty = self._system.known
         continuous = self.truth.clock == "continuous"
         before = self._bits.state
         draws = np.random.Generator(self._bits).random((steps, 2 if continuous else 1))
         self._jobs, states, times, events = kernels.roll_out(
-            served, draws, self._rates, profile, self.problem.uniform_rate, self._jobs, until_start
+            served, draws, self._rates, profile, self._system.uniform_rate, self._jobs, until_start
         )
         if states.size < steps:
             # What was drawn but not used belongs to the steps to come.
@@ -105,15 +109,17 @@ class QueueSimulator(SteppedSimulator):
             misses=events == kernels.MISS,
         )
         costs = power[served[states].astype(np.intp)] * times + penalty * trajectory["misses"]
-        elapsed = float(self.problem.uniform_rate * times.sum()) if continuous else None
+        elapsed = float(self._system.uniform_rate * times.sum()) if continuous else None
         return Rollout(trajectory, costs, elapsed)
 
     def _served(self, policy: Policy) -> Array:
         """A policy as rates by state, if it is one."""
-        states, highest = self.problem.buffer + 1, self.problem.max_rate
-        rates = np.array(policy, dtype=np.float64)
-        if len(rates) != states:
-            raise InputError(f"Policy {show_policy(policy)} has {len(rates)} rates, not {states}.")
+        dimension, highest = self.problem.policy_class.dimension, self._system.max_rate
+        if len(policy) != dimension:
+            raise InputError(
+                f"Policy {show_policy(policy)} has {len(policy)} parameters, not {dimension}."
+            )
+        rates = np.array(_rates(self.problem, np.array([policy], dtype=np.float64))[0])
         if not ((rates == np.floor(rates)) & (rates >= 0) & (rates <= highest)).all():
             raise InputError(
                 f"Policy {show_policy(policy)} has a rate that is not whole, 0 to {highest}."
@@ -131,35 +137,38 @@ class QueueSimulator(SteppedSimulator):
         return np.random.Generator(self._bits).random((steps, draws))
 
     def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
-        rates = np.clip(np.rint(actions), 0, self.problem.max_rate)
-        births = self._rates[0] * self.problem.profile
-        uniform = self.problem.uniform_rate
-        records = fleet.pass_events(states, rates, noise, births, self._rates[1], uniform)
-        power = self.problem.power_costs[rates[:, 0].astype(np.intp)]
-        return records, power * records[:, 1] + self.problem.miss_penalty * records[:, 4]
+        rates = np.clip(np.rint(actions), 0, self._system.max_rate)
+        births = self._rates[0] * self._system.profile
+        uniform = self._system.uniform_rate
+        records = kernels.pass_events(states, rates, noise, births, self._rates[1], uniform)
+        power = self._system.power_costs[rates[:, 0].astype(np.intp)]
+        return records, power * records[:, 1] + self._system.miss_penalty * records[:, 4]
 
     def _elapsed(self, columns: Mapping[str, Array]) -> float | None:
         if self.truth.clock != "continuous":
             return None
-        return float(self.problem.uniform_rate * columns["time"].sum())
+        return float(self._system.uniform_rate * columns["time"].sum())
 
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
         """True costs of policies per step, which are known exactly: all batches are alike."""
         size = float(-(-steps // batches))
-        costs = kernels.average_costs(as_policies(policies), self._rates, *self.problem.known)
-        per_batch = size * costs / self.problem.uniform_rate
+        rates = _rates(self.problem, as_policies(policies))
+        costs = kernels.average_costs(rates, self._rates, *self._system.known)
+        per_batch = size * costs / self._system.uniform_rate
         return Estimates(np.tile(per_batch, (batches, 1)), np.full(batches, size))
 
-    def optimum(self) -> tuple[Policy, float]:
-        """The best policy and its cost per step, by policy iteration."""
-        best, cost = kernels.best_rates(self._rates, *self.problem.known)
-        return tuple(map(float, best)), cost / self.problem.uniform_rate
+    def optimum(self) -> tuple[Policy, float] | None:
+        """The best policy and its cost per step, by policy iteration, where all maps are policies."""
+        if not self.problem.family.plays_every_map(self._system):
+            return None
+        best, cost = kernels.best_rates(self._rates, *self._system.known)
+        return tuple(map(float, best)), cost / self._system.uniform_rate
 
     def restart_time(self, seed: int = 0) -> float:
         """Expected steps of the uniformised chain from the full to the empty queue [D_Θ]."""
-        fastest = np.array(self.problem.restart_policy)
-        time = kernels.time_to_empty(fastest, self._rates, self.problem.profile)
-        return self.problem.uniform_rate * time
+        fastest = _rates(self.problem, np.array([self.problem.restart_policy]))[0]
+        time = kernels.time_to_empty(fastest, self._rates, self._system.profile)
+        return float(self._system.uniform_rate * time)
 
     def _state(self) -> State:
         return {"jobs": self._jobs, "bits": self._bits.state}

@@ -13,7 +13,6 @@ no list of policies is needed.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -22,20 +21,11 @@ import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from iopea.errors import InputError, unknown
-from iopea.information_order import InformationOrder
 from iopea.model import Count, Model, NonNegative, Positive, check_nonnegative
-from iopea.policies import Box
-from iopea.problems.base import Constants, Problem, as_policies
-from iopea.systems.queue.estimator import QueueEstimator
+from iopea.problems.base import Problem, System
 from iopea.systems.queue.simulator import QueueControl, QueueSimulator
 from iopea.systems.queue.table import QueueTable
-from iopea.types import (
-    Array,
-    Claim,
-    Policy,
-    Precision,
-    Trajectory,
-)
+from iopea.types import Array, Trajectory
 
 #: Numbers in all policies that differ from the best one in a single rate, at the most.
 MOST_CHANGES = 2**25
@@ -69,8 +59,8 @@ class QueueRates(Model):
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
-class ServiceRateQueue(Model, Problem):
-    """What the manager of a queue knows.
+class QueueSystem(System):
+    """What the manager of a queue knows of it.
 
     Parameters
     ----------
@@ -87,21 +77,10 @@ class ServiceRateQueue(Model, Problem):
         of A_max + 1 costs of any shape.
     uniformization : float, optional. Steps per unit of time [U]; λ_max + L μ_max + A_max if not
         given.
-    estimator : str. ``"likelihood"`` uses every arrival and miss; ``"boundary"``, as in the
-        paper, the stays in the states 0 and L alone.
-
-    Examples
-    --------
-    >>> queue = ServiceRateQueue(buffer=2, max_rate=3, arrival_rate_bound=10,
-    ...                          deadline_rate_bound=10, miss_penalty=100)
-    >>> queue.uniform_rate, queue.policy_class.count(1.0)
-    (33.0, 64)
     """
 
     kind: ClassVar[str] = "queue"
-    columns: ClassVar[tuple[str, ...]] = ("state", "time", "arrivals", "services", "misses")
     tables: ClassVar[tuple[str, ...]] = ()
-    plug_in: ClassVar[bool] = True
 
     buffer: AtLeastOne
     max_rate: AtLeastOne
@@ -111,7 +90,6 @@ class ServiceRateQueue(Model, Problem):
     arrivals: Literal["decaying", "fixed"] | tuple[float, ...] = "decaying"
     power: Literal["square"] | tuple[float, ...] = "square"
     uniformization: Positive | None = None
-    estimator: Literal["likelihood", "boundary"] = "likelihood"
 
     @field_validator("arrivals", mode="before")
     @classmethod
@@ -151,52 +129,17 @@ class ServiceRateQueue(Model, Problem):
         return self
 
     @classmethod
-    def read(
-        cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
-    ) -> tuple[Self, QueueRates]:
-        """Problem and rates from the ``[problem]`` table, which holds both.
-
-        A list of arrivals gives the arrival rate as well, which then needs no entry of its own;
-        if its largest value is 1, it may stand for a profile, to be scaled by that entry.
-        """
-        table = dict(content["problem"])
-        known = {*cls.model_fields, *QueueRates.model_fields}
-        for key in table:
-            if key not in known:
-                raise unknown("key in [problem]", key, known)
-        rates = {key: table.pop(key) for key in QueueRates.model_fields if key in table}
-        problem = cls(**table)
-        if not isinstance(problem.arrivals, str):
-            largest = float(max(table["arrivals"][:-1]))
-            given = rates.setdefault("arrival_rate", largest)
-            if given != largest != 1:
-                raise InputError(
-                    f"arrival_rate is {given!r}, but the largest of the arrivals is {largest}: "
-                    "leave it out, or give the same."
-                )
-        truth = QueueRates(**rates)
-        problem._refuse_above_bounds(truth)
-        return problem, truth
-
-    @classmethod
-    def example(cls) -> tuple[Self, QueueRates]:
-        """The setting of the paper."""
-        queue = cls(
-            buffer=2, max_rate=3, arrival_rate_bound=10, deadline_rate_bound=10, miss_penalty=100
-        )
-        return queue, QueueRates(arrival_rate=6, deadline_rate=3)
+    def read_truth(
+        cls, content: Mapping[str, dict[str, Any]], directory: Path | None
+    ) -> QueueRates:
+        """The rates, of the ``[problem]`` table."""
+        table = content["problem"]
+        return QueueRates(**{key: table[key] for key in QueueRates.model_fields if key in table})
 
     @property
-    def claim(self) -> Claim:
-        """Any policy's records tell the rates, and these the costs, up to chance."""
-        return "distributional"
-
-    @property
-    def policy_class(self) -> Box:
-        """All maps from the jobs in the system to a service rate."""
-        axes = self.buffer + 1
-        labels = tuple(f"rate with {s} job{'' if s == 1 else 's'}" for s in range(axes))
-        return Box([0] * axes, [self.max_rate] * axes, step=1, labels=labels)
+    def columns(self) -> tuple[str, ...]:
+        """State, time and what happened."""
+        return ("state", "time", "arrivals", "services", "misses")
 
     @property
     def profile(self) -> Array:
@@ -225,68 +168,25 @@ class ServiceRateQueue(Model, Problem):
             return self.uniformization
         return self.arrival_rate_bound + self.buffer * self.deadline_rate_bound + self.max_rate
 
-    @property
-    def constants(self) -> Constants:
-        """H of the order L log L, as in ``cor:queuing_regret``; its constant, 1, is not proved.
-
-        The class is finite, so L_Θ is 0; and events that stayed unseen need no guard of the
-        rule's, since they have one of the estimator's. In the published experiments β_k was
-        multiplied by 10⁴. That they scaled costs by C_max = w(A_max) + C L μ_max, the bound in
-        the paper's proof, is not on record, but gives the printed rows.
-        """
-        high = float(self.power_costs.max() / self.uniform_rate + self.miss_penalty)
-        published = float(self.power_costs.max()) + (
-            self.miss_penalty * self.buffer * self.deadline_rate_bound
-        )
-        return Constants(
-            span=self.buffer * max(math.log(self.buffer), 1.0) * high,
-            lipschitz=0.0,
-            bound=float(self.max_rate),
-            dimension=self.buffer + 1,
-            cost_low=0.0,
-            cost_high=high,
-            settling=self.buffer,
-            sensitivity=0.0,
-            published_alpha=1.0,
-            published_factor=1e4 * published / high if high > 0 else 1.0,
-        )
-
-    @property
-    def restart_policy(self) -> Policy:
-        """The largest rate in every state empties the queue."""
-        return (float(self.max_rate),) * (self.buffer + 1)
-
-    def order(self, policies: Array) -> InformationOrder:
-        """All policies inform each other."""
-        return InformationOrder.full_feedback(len(policies))
-
-    def evaluator(
-        self, policies: Array, threads: int = 1, precision: Precision = "float64"
-    ) -> QueueEstimator:
-        """Costs by the estimated rates: so little work that neither option matters."""
-        return QueueEstimator(self, as_policies(policies))
-
-    @property
-    def control(self) -> QueueControl:
+    def control(self, problem: Problem) -> QueueControl:
         """Jobs in the system, and the service rate to be chosen."""
-        return QueueControl(self)
+        return QueueControl(problem)
 
-    def tabular(self, radius: float | None = None) -> QueueTable:
+    def tabular(self, problem: Problem, radius: float | None = None) -> QueueTable:
         """Jobs in the system, and the service rates; whole anyway."""
         return QueueTable(self)
 
-    def simulator(self, truth: QueueRates, seed: int = 0) -> QueueSimulator:
-        """The true system: this queue with those rates."""
-        self._refuse_above_bounds(truth)
-        return QueueSimulator(self, truth, seed)
+    def simulator(self, problem: Problem, truth: QueueRates, seed: int = 0) -> QueueSimulator:
+        """The true queue with those rates."""
+        self.refuse_above_bounds(truth)
+        return QueueSimulator(problem, truth, seed)
 
     def describe(self) -> dict[str, object]:
-        """The ``[problem]`` table of a problem file, without the rates."""
-        return {"kind": self.kind, **self.model_dump(mode="json", exclude_none=True)}
+        """The queue as JSON values, without the rates."""
+        return self.model_dump(mode="json", exclude_none=True)
 
     def check(self, trajectory: Trajectory) -> None:
         """Refuse states and events that a queue can't have."""
-        super().check(trajectory)
         state, time, arrivals, services, misses = (trajectory[name] for name in self.columns)
         inside = (state == np.floor(state)) & (state >= 0) & (state <= self.buffer)
         shares = self.profile[np.where(inside, state, 0).astype(np.intp)]
@@ -308,7 +208,8 @@ class ServiceRateQueue(Model, Problem):
                 row = {name: float(trajectory[name][step]) for name in self.columns}
                 raise InputError(sentence.format(step=step, **row))
 
-    def _refuse_above_bounds(self, truth: QueueRates) -> None:
+    def refuse_above_bounds(self, truth: QueueRates) -> None:
+        """Refuse rates above what they were said not to exceed."""
         for name in ("arrival_rate", "deadline_rate"):
             rate, bound = getattr(truth, name), getattr(self, f"{name}_bound")
             if rate > bound:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from iopea.problems.tabular import EveryAction, Revealed, Steps
 from iopea.systems.queue import kernel as kernels
 from iopea.types import Array, Indices, Trajectory
-
-if TYPE_CHECKING:
-    from iopea.systems.queue.system import ServiceRateQueue
 
 #: What may happen in a step, and the columns that show it.
 _OUTCOMES = 4
@@ -34,7 +31,7 @@ class QueueTable(EveryAction):
     and how likely that is depends on how often nothing happens, which is not known.
     """
 
-    def __init__(self, queue: ServiceRateQueue) -> None:
+    def __init__(self, queue: Any) -> None:
         super().__init__(queue.buffer + 1, queue.max_rate + 1, _OUTCOMES)
         self._queue = queue
 
@@ -73,7 +70,7 @@ class QueueTable(EveryAction):
 
     def _lengths(self, trajectory: Trajectory) -> Array:
         """How long steps are, in steps of the uniformised chain."""
-        lengths = self._queue.uniform_rate * trajectory["time"]
+        lengths: Array = self._queue.uniform_rate * trajectory["time"]
         lengths[np.abs(lengths - 1) < _SAME_LENGTH] = 1.0
         return lengths
 

@@ -16,7 +16,7 @@ from iopea.problems.control import Control
 from iopea.seeds import seed_for
 from iopea.systems.shop import kernel as fleet
 from iopea.systems.shop.records import evening_hint
-from iopea.types import Array, Trajectory
+from iopea.types import Array, Indices, Trajectory
 
 #: Longest lead time: more would be a mistake of units.
 MOST_LEAD_TIME = 10_000
@@ -49,6 +49,16 @@ class Levels(Model):
         return self.low > 0, True
 
 
+def own_radius(*levels: Levels) -> float:
+    """The smallest step of the levels; 1 where they have none, or all of them if that is less.
+
+    >>> own_radius(Levels(low=0, high=7)), own_radius(Levels(low=0, high=7, step=0.5))
+    (1.0, 0.5)
+    """
+    steps = [each.step for each in levels if each.step is not None]
+    return min(min(steps, default=1.0), max(each.high for each in levels))
+
+
 def as_levels(value: Any) -> Levels:
     """Levels from the table of a problem file, or as they are."""
     if isinstance(value, Levels):
@@ -64,7 +74,7 @@ class ShopControl(Control):
     Parameters
     ----------
     lead_times : mapping. Lead time of each order by its name, in the order of the actions.
-    seen : sequence of str. The same names in the order in which a state has them.
+        A state has them in the opposite order.
     high : float. The highest level [U].
     costs_of : callable. Pseudo-costs from stock, sales and the orders by name.
     orders_of : callable. What policies of the class order in states.
@@ -74,24 +84,34 @@ class ShopControl(Control):
 
     def __init__(
         self,
-        lead_times: Mapping[str, int],
-        seen: tuple[str, ...],
+        lead_times: dict[str, int],
         high: float,
         costs_of: Callable[[Array, Array, Mapping[str, Array]], Array],
         orders_of: Callable[[Array, Array], Array],
     ) -> None:
         under_way = tuple(
-            f"{name}_{ago}" for name in seen for ago in range(lead_times[name], 0, -1)
+            f"{name}_{ago}"
+            for name, lead_time in reversed(lead_times.items())
+            for ago in range(lead_time, 0, -1)
         )
         self.states = ("on_hand", *under_way)
         self.actions = tuple(lead_times)
         self.highest_state = np.full(len(self.states), high)
         self.highest_action = np.full(len(self.actions), high)
-        first = np.cumsum([1, *(lead_times[name] for name in seen)])
-        self.leads = np.array(list(lead_times.values()), dtype=np.intp)
-        self.offsets = np.array([first[seen.index(name)] for name in lead_times], dtype=np.intp)
+        self.offsets, self.leads = self.places(lead_times)
         self._high = high
         self._costs_of, self._orders_of = costs_of, orders_of
+
+    @staticmethod
+    def places(lead_times: Mapping[str, int]) -> tuple[Indices, Indices]:
+        """Where the orders under way of each source begin in a state, and its lead time.
+
+        >>> ShopControl.places({"expedited_order": 1, "regular_order": 3})
+        (array([4, 1]), array([1, 3]))
+        """
+        leads = np.array(list(lead_times.values()), dtype=np.intp)
+        after = np.cumsum(leads[::-1])[::-1]  # of a source and those that stand before it
+        return 1 + after - leads, leads
 
     def actions_of(self, policies: Array, states: Array) -> Array:
         """What policies of the class order."""

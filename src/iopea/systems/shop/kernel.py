@@ -1,18 +1,55 @@
-"""Compiled steps of many copies of a system at once, each with an action of its own."""
+"""Compiled periods of a shop: stock, orders under way, and demand that is met or lost.
+
+The state of a shop is a row: stock on hand, then the orders under way of each source, oldest first.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
-from iopea.systems.queue.kernel import ARRIVAL, MISS, NOTHING, SERVICE, next_step
 from iopea.systems.shop.simplex import nearest_rank
-from iopea.systems.shop.stock import sold
 from iopea.types import Array, Indices
+
+#: Share of the level below which a difference is rounding, not an order.
+_NOT_AN_ORDER = 1e-12
+
+
+@njit(cache=True, inline="always")
+def order_up_to(level, position):  # type: ignore[no-untyped-def]
+    """What is to be ordered to raise a position to a level."""
+    order = level - position
+    # A remainder of rounding is not an order: a cost per order would be charged for it.
+    return order if order > _NOT_AN_ORDER * level else 0.0
+
+
+@njit(cache=True, inline="always")
+def arrival(pipeline, order):  # type: ignore[no-untyped-def]
+    """Move the pipeline on by a period: put in the order, take out what arrives."""
+    if pipeline.shape[0] == 0:
+        return order
+    arriving = pipeline[0]
+    for i in range(pipeline.shape[0] - 1):
+        pipeline[i] = pipeline[i + 1]
+    pipeline[-1] = order
+    return arriving
+
+
+@njit(cache=True, inline="always")
+def sold(stock, demand):  # type: ignore[no-untyped-def]
+    """The transition: demand is met as far as the stock allows."""
+    return demand if demand < stock else stock
+
+
+@njit(cache=True, inline="always")
+def raised(position, level):  # type: ignore[no-untyped-def]
+    """A position after an order up to a level."""
+    return position if position > level else level
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _pass_periods(states, orders, demand, offsets, leads, records):  # type: ignore[no-untyped-def]
+def pass_periods_in_place(states, orders, demand, offsets, leads, records):  # type: ignore[no-untyped-def]
+    """One period of many shops: see :func:`pass_periods`."""
     for i in range(states.shape[0]):
         stock = states[i, 0]
         for source in range(leads.shape[0]):
@@ -52,7 +89,7 @@ def pass_periods(
     array([[0.5, 5. ]])
     """
     records = np.empty((len(states), 2))
-    _pass_periods(states, orders, demand, offsets, leads, records)
+    pass_periods_in_place(states, orders, demand, offsets, leads, records)
     return records
 
 
@@ -63,7 +100,7 @@ def _follow_table(state, demand, radius, sizes, table, offsets, leads, states, o
         states[period] = state[0]
         orders[period] = table[nearest_rank(state[0], radius, sizes)]
         now = slice(period, period + 1)
-        _pass_periods(state, orders[now], demand[now], offsets, leads, records)
+        pass_periods_in_place(state, orders[now], demand[now], offsets, leads, records)
 
 
 def follow_table(
@@ -93,48 +130,3 @@ def follow_table(
     orders = np.empty((len(demand), table.shape[1]))
     _follow_table(state[None].copy(), demand, radius, sizes, table, offsets, leads, states, orders)
     return states, orders
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _pass_events(states, rates, draws, births, deadline_rate, uniform_rate, records):  # type: ignore[no-untyped-def]
-    continuous = draws.shape[1] == 2
-    for i in range(states.shape[0]):
-        jobs = int(states[i, 0])
-        event, time = next_step(
-            jobs, rates[i, 0], draws[i, 0], draws[i, -1], continuous, births, deadline_rate,
-            uniform_rate,
-        )  # fmt: skip
-        records[i, 0], records[i, 1] = jobs, time
-        records[i, 2] = event == ARRIVAL
-        records[i, 3] = event == SERVICE
-        records[i, 4] = event == MISS
-        if event == ARRIVAL:
-            states[i, 0] += 1
-        elif event != NOTHING:
-            states[i, 0] -= 1
-
-
-def pass_events(
-    states: Array,
-    rates: Array,
-    draws: Array,
-    births: Array,
-    deadline_rate: float,
-    uniform_rate: float,
-) -> Array:
-    """One step of queues, ``states`` changed in place.
-
-    Parameters
-    ----------
-    states, rates : arrays (n, 1). Jobs in each queue, and the service rate chosen there.
-    draws : array (n, 1) or (n, 2). Uniform numbers, as :func:`iopea.systems.queue.kernel.roll_out` has
-        them.
-    births : array (L + 1,). Arrival rate by state.
-
-    Returns
-    -------
-    array (n, 5) : jobs, time, and whether there was an arrival, a service or a miss.
-    """
-    records = np.empty((len(states), 5))
-    _pass_events(states, rates, draws, births, deadline_rate, uniform_rate, records)
-    return records

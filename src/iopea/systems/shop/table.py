@@ -21,7 +21,7 @@ import numpy as np
 from iopea.errors import InputError
 from iopea.problems.tabular import Revealed, Steps, Tabular
 from iopea.systems.shop import kernel as fleet
-from iopea.systems.shop.base import Levels, ShopControl
+from iopea.systems.shop.base import ShopControl
 from iopea.systems.shop.simplex import ROUNDING, nearest_entries, nearest_ranks
 from iopea.types import Array, Controller, Indices, Trajectory
 
@@ -70,16 +70,6 @@ class Simplex:
 def _nearest(values: Array) -> Indices:
     """Whole numbers; halves go up, so that stock and what has arrived of it are rounded alike."""
     return np.floor(values + (0.5 + ROUNDING)).astype(np.int64)
-
-
-def own_radius(*levels: Levels) -> float:
-    """The smallest step of the levels; 1 where they have none, or all of them if that is less.
-
-    >>> own_radius(Levels(low=0, high=7)), own_radius(Levels(low=0, high=7, step=0.5))
-    (1.0, 0.5)
-    """
-    steps = [each.step for each in levels if each.step is not None]
-    return min(min(steps, default=1.0), max(each.high for each in levels))
 
 
 class ShopTable(Tabular):

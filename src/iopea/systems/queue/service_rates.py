@@ -1,4 +1,4 @@
-"""Costs of all policies of a queue from estimates of its two unknown rates.
+"""Service rates of a queue, one for each number of jobs; and their costs by estimated rates.
 
 Errors. A cost moves with the two estimates along its derivatives, which are exact, so what each
 batch of steps contributes to the estimates gives batch sums for every policy, on which paired
@@ -15,17 +15,18 @@ estimates, by which one can play, but nothing is eliminated.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from iopea.problems.base import PlugInEvaluator
+from iopea.information_order import InformationOrder
+from iopea.policies import Box
+from iopea.problems.base import Constants, PlugInEvaluator, PolicyFamily, Problem
 from iopea.problems.batches import Batches
 from iopea.systems.queue import kernel as kernels
-from iopea.types import Array, Estimates, Mask, Policy, State, Trajectory
-
-if TYPE_CHECKING:
-    from iopea.systems.queue.system import ServiceRateQueue
+from iopea.systems.queue.system import QueueSystem
+from iopea.types import Array, Claim, Estimates, Mask, Policy, Precision, State, Trajectory
 
 #: Fewer events than this tell no error: their number is too far from Gaussian.
 FEWEST_EVENTS = 8
@@ -33,30 +34,111 @@ FEWEST_EVENTS = 8
 RANK = 2
 
 
+class ServiceRates(PolicyFamily):
+    """All maps from the jobs in the system to a service rate.
+
+    Parameters
+    ----------
+    estimator : str. ``"likelihood"`` uses every arrival and miss; ``"boundary"``, as in the
+        paper, the stays in the states 0 and L alone.
+    """
+
+    kind: ClassVar[str] = "service-rates"
+
+    estimator: Literal["likelihood", "boundary"] = "likelihood"
+
+    def policy_class(self, system: QueueSystem) -> Box:
+        """All maps from the jobs in the system to a service rate."""
+        axes = system.buffer + 1
+        labels = tuple(f"rate with {s} job{'' if s == 1 else 's'}" for s in range(axes))
+        return Box([0] * axes, [system.max_rate] * axes, step=1, labels=labels)
+
+    @staticmethod
+    def order(state: Any, parameters: Any, signal: Any) -> Any:
+        """The rate for so many jobs."""
+        return parameters[int(state[0])]
+
+    def plays_every_map(self, system: QueueSystem) -> bool:
+        """Whether all maps are policies: they are."""
+        return True
+
+    def actions_by_state(self, system: QueueSystem, policies: Array, states: int) -> Array:
+        """The policies themselves."""
+        return policies
+
+    def order_on(self, system: QueueSystem, policies: Array) -> InformationOrder:
+        """All policies inform each other."""
+        return InformationOrder.full_feedback(len(policies))
+
+    def claim(self, system: QueueSystem) -> Claim:
+        """Any policy's records tell the rates, and these the costs, up to noise."""
+        return "distributional"
+
+    def plug_in(self, system: QueueSystem) -> bool:
+        """From two rates all costs follow."""
+        return True
+
+    def constants(self, system: QueueSystem) -> Constants:
+        """H of the order L log L, as in ``cor:queuing_regret``; its constant, 1, is not proved.
+
+        The class is finite, so L_Θ is 0; and events that stayed unseen need no guard of the
+        rule's, since they have one of the estimator's. In the published experiments β_k was
+        multiplied by 10⁴. That they scaled costs by C_max = w(A_max) + C L μ_max, the bound in
+        the paper's proof, is not on record, but gives the printed rows.
+        """
+        high = float(system.power_costs.max() / system.uniform_rate + system.miss_penalty)
+        published = float(system.power_costs.max()) + (
+            system.miss_penalty * system.buffer * system.deadline_rate_bound
+        )
+        return Constants(
+            span=system.buffer * max(math.log(system.buffer), 1.0) * high,
+            lipschitz=0.0,
+            bound=float(system.max_rate),
+            dimension=system.buffer + 1,
+            cost_low=0.0,
+            cost_high=high,
+            settling=system.buffer,
+            sensitivity=0.0,
+            published_alpha=1.0,
+            published_factor=1e4 * published / high if high > 0 else 1.0,
+        )
+
+    def restart(self, system: QueueSystem) -> Policy:
+        """The largest rate in every state empties the queue."""
+        return (float(system.max_rate),) * (system.buffer + 1)
+
+    def evaluator(
+        self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> QueueEstimator:
+        """Costs by the estimated rates: so little work that neither option matters."""
+        return QueueEstimator(problem, policies)
+
+
 class QueueEstimator(PlugInEvaluator):
     """Estimates the two rates, and from them the cost of any policy."""
 
-    def __init__(self, problem: ServiceRateQueue, policies: Array) -> None:
-        self._problem = problem
+    def __init__(self, problem: Problem, policies: Array) -> None:
+        self._system: QueueSystem = problem.system
+        self._boundary = problem.family.estimator == "boundary"
         self._policies = policies.copy()
-        self._bounds = np.array([problem.arrival_rate_bound, problem.deadline_rate_bound])
+        self._bounds = np.array([self._system.arrival_rate_bound, self._system.deadline_rate_bound])
         self._jobs = 0
         self._batches = Batches(kernels.STATISTICS)
         self._optimum: Policy | None = None
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Take in observed steps; each of them tells of every policy."""
-        columns = [trajectory[name] for name in self._problem.columns]
+        columns = [trajectory[name] for name in self._system.columns]
         for state, _, arrival, service, miss in zip(*(each[-1:] for each in columns), strict=True):
             self._jobs = int(state + arrival - service - miss)
         if not evaluate:
             return 0
         self._optimum = None
-        batches, profile, first = self._batches, self._problem.profile, 0
+        batches, profile, first = self._batches, self._system.profile, 0
         while first < len(trajectory):
             part = [each[first : first + batches.room] for each in columns]
             filled = kernels.sum_up(
-                part, profile, trajectory.policy[-1], self._problem.estimator == "boundary",
+                part, profile, trajectory.policy[-1], self._boundary,
                 batches.running, batches.filled, batches.size,
             )  # fmt: skip
             batches.add(len(part[0]), filled)
@@ -99,15 +181,15 @@ class QueueEstimator(PlugInEvaluator):
         if fewest < FEWEST_EVENTS or len(sizes) <= kernels.DIRECTIONS:
             statistics, sizes = statistics.sum(axis=0, keepdims=True), sizes.sum(keepdims=True)
         sums = kernels.linearised(
-            policies, statistics, sizes, rates, self._bounds, *self._problem.known
+            policies, statistics, sizes, rates, self._bounds, *self._system.known
         )
-        return Estimates(sums / self._problem.uniform_rate, sizes, RANK)
+        return Estimates(sums / self._system.uniform_rate, sizes, RANK)
 
     def optimum(self) -> Policy | None:
         """The best policy under the estimated rates."""
         rates = self.rates
         if self._optimum is None and rates is not None:
-            best, _ = kernels.best_rates(rates, *self._problem.known)
+            best, _ = kernels.best_rates(rates, *self._system.known)
             self._optimum = tuple(map(float, best))
         return self._optimum
 

@@ -1,0 +1,358 @@
+"""Base-stock policies: order up to a level, and their replay along the sales of a higher one.
+
+A base-stock policy orders up to its level θ: Q_t = (θ - I_t - Q_{t-1} - ... - Q_{t-L})^+. A higher
+level sees all that a lower one would have sold (label ``lem:base_stock_policy_orders``): the
+information order has width 1.
+
+Hand-over. When a lower level takes over, the real stock may lie above it for a while. Candidates
+go on in their own states all the while, each as if it had been played from the beginning: nothing
+is left out, and no candidate ever starts from a state that it would not come to. While the lower
+level was played all along, the stock of a candidate is never above the real one, so that each of
+its periods is known exactly, whether demand was censored or not. After a hand-over the highest
+candidates may hold more than is there for a lead time, by at most what the level was lowered by. If
+demand is censored just then, what they would have sold is known from below; the levels that are
+played are still so high then that this hardly ever happens.
+
+Records that tell more than stock and sales, or tell of a level below some candidate, are kept and
+replayed anew: :mod:`iopea.systems.lost_sales.ledger`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from pydantic import field_validator
+
+from iopea.demand import DemandStream
+from iopea.errors import InputError
+from iopea.information_order import InformationOrder
+from iopea.policies import Box
+from iopea.problems.base import Constants, Evaluator, Problem
+from iopea.problems.batches import Batches
+from iopea.systems.lost_sales import kernel as kernels
+from iopea.systems.lost_sales.ledger import Ledger
+from iopea.systems.lost_sales.period_cost import try_out
+from iopea.systems.lost_sales.system import LostSalesSystem
+from iopea.systems.shop.base import TOLD, Levels, as_levels
+from iopea.systems.shop.family import PATH, OrderingFamily
+from iopea.systems.shop.kernel import order_up_to
+from iopea.types import Array, Claim, Estimates, Mask, Policy, Precision, State, Trajectory
+
+#: Share of the highest level by which stock may differ and still be the same, by rounding.
+ROUNDING = 1e-9
+#: The span of the bias is at most this times max(h, p) L U (Agrawal and Jia, Lemma 2.8).
+SPAN_FACTOR = 36
+
+
+class BaseStock(OrderingFamily):
+    """Base-stock levels: order up to a level.
+
+    Parameters
+    ----------
+    levels : Levels. The base-stock levels that may be played [Θ].
+    """
+
+    kind: ClassVar[str] = "base-stock"
+    parameters: ClassVar[tuple[str, ...]] = ("level",)
+    optional_columns: ClassVar[tuple[str, ...]] = TOLD
+    one_level: ClassVar[bool] = True
+
+    levels: Levels
+
+    _as_levels = field_validator("levels", mode="before")(as_levels)
+
+    def check_system(self, system: LostSalesSystem) -> None:
+        """Refuse levels with which nothing could be sold, and costs beyond their bound."""
+        if self.levels.high == 0:
+            raise InputError("Levels need high > 0, but high is 0.0: nothing could be sold.")
+        if system.period_cost is not None and system.cost_bound is not None:
+            try_out(system.period_cost, system.cost_bound, self.levels.high)
+
+    def policy_class(self, system: LostSalesSystem) -> Box:
+        """All base-stock levels in the range."""
+        return Box(self.levels.low, self.levels.high, self.levels.step, labels=("level",))
+
+    @staticmethod
+    def order(state: Any, parameters: Any, signal: Any) -> Any:
+        """What is missing to the level."""
+        under_way = 0.0
+        for i in range(1, state.shape[0]):
+            under_way += state[i]
+        return order_up_to(parameters[0], state[0] + under_way)
+
+    def order_on(self, system: LostSalesSystem, policies: Array) -> InformationOrder:
+        """A higher level informs every lower one."""
+        return InformationOrder.from_key(policies[:, 0])
+
+    def claim(self, system: LostSalesSystem) -> Claim:
+        """What a lower level would have sold is known on every path."""
+        return "sample-path"
+
+    def constants(self, system: LostSalesSystem) -> Constants:
+        """H = 36 max{h, p} L U and L_Θ = max{h, p}, as in ``cor:base_stock_regret``.
+
+        For a further cost no such constants are proved: its bound is added where costs enter H,
+        and since it may jump, L_Θ is infinite.
+        """
+        high = self.levels.high
+        own = system.cost_bound or 0.0
+        largest = max(system.unit_costs)
+        return Constants(
+            span=SPAN_FACTOR * (largest * high + own) * max(system.lead_time, 1),
+            lipschitz=largest if system.period_cost is None else np.inf,
+            bound=high,
+            dimension=1,
+            cost_low=-system.lost_sales_cost * high - own,
+            cost_high=system.holding_cost * high + own,
+            settling=system.lead_time,
+        )
+
+    def evaluator(
+        self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> BaseStockReplay:
+        """Replay of all levels along the observed sales."""
+        return BaseStockReplay(problem, policies[:, 0], threads, precision)
+
+    def path_evaluator(self, problem: Problem, policies: Array) -> BaseStockReplay:
+        """Replay of all levels, whatever informs them."""
+        return BaseStockReplay(problem, policies[:, 0], claimed=True)
+
+    def orders_of(self, system: LostSalesSystem, policies: Array, states: Array) -> Array:
+        """What levels, an array (n, 1), order in states, an array (n, k)."""
+        short = policies[:, 0] - states.sum(axis=1)
+        return np.asarray(np.maximum(short, 0.0))[:, None]
+
+    def roll_out(
+        self,
+        system: LostSalesSystem,
+        policy: Policy,
+        demand: Array,
+        state: Array,
+        until_empty: bool,
+    ) -> Array:
+        """Play a level on the real shop, by a kernel that is compiled ahead."""
+        return kernels.roll_out(policy[0], demand, state, until_empty)
+
+    def path_costs(
+        self,
+        system: LostSalesSystem,
+        stream: DemandStream,
+        policies: Array,
+        steps: int,
+        batches: int,
+    ) -> Estimates:
+        """Batch sums of the true cost of levels on a path of demand, from an empty shop."""
+        levels = policies[:, 0]
+        size = -(-steps // batches)
+        nothing = np.zeros((system.lead_time, levels.size))
+        ring = kernels.start_ring(levels, np.zeros(levels.size), nothing)
+        running = kernels.potential(ring, 0, system.unit_costs)
+        rows: list[Array] = []
+        filled, head, since, lost = 0, 0, 0, np.zeros(batches)
+        for row in range(batches):
+            remaining = size
+            while remaining:
+                demand = stream.draw(min(remaining, PATH))
+                done, since = kernels.replay(
+                    demand, levels, ring, head, since, system.unit_costs,
+                    running, filled, size, system.period_cost,
+                )  # fmt: skip
+                head = (head + demand.size) % len(ring)
+                filled = (filled + demand.size) % size
+                remaining -= demand.size
+                lost[row] += system.lost_sales_cost * demand.sum()
+                rows.extend(done)
+        return Estimates(np.array(rows) + lost[:, None], np.full(batches, float(size)))
+
+
+class BaseStockReplay(Evaluator):
+    """Counterfactual replay of base-stock levels along the sales of a higher one.
+
+    With ``claimed`` all candidates count as informed: so a claim that they are can be tested.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        levels: Array,
+        threads: int = 1,
+        precision: Precision = "float64",
+        claimed: bool = False,
+    ) -> None:
+        self._claimed = claimed
+        self._system: LostSalesSystem = problem.system
+        self._high = problem.family.levels.high
+        self._threads = threads
+        # The real system.
+        self._on_hand = 0.0
+        self._pipeline = np.zeros(self._system.lead_time)
+        self._ledger = Ledger(self._system.lead_time, problem.family.levels.step)
+        # The candidates.
+        self._running = False
+        self._levels = np.array(levels, dtype=np.float64)
+        self._ring = np.zeros((self._system.lead_time + 2, levels.size), dtype=precision)
+        self._head = 0
+        self._since = 0
+        self._batches = Batches(levels.size, precision)
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed periods, each of which counts."""
+        level = trajectory.policy[0]
+        plain = set(trajectory.columns) == set(self._system.columns)
+        if evaluate and not self._ledger.open and not (plain and self._informs_all(level)):
+            self._open_ledger()
+        if evaluate and not self._running and not self._ledger.open:
+            self._resume(level)
+        stock, sales = trajectory["stock"], trajectory["sales"]
+        near = ROUNDING * self._high
+        self._on_hand = kernels.follow(level, self._on_hand, self._pipeline, stock, sales, near)
+        self._running = evaluate
+        if not evaluate:
+            self._ledger.interrupt()
+            return 0
+        self._ledger.add(trajectory)
+        if not self._ledger.open:
+            self._replay(sales)
+        return len(trajectory)
+
+    def _informs_all(self, level: float) -> bool:
+        return self._claimed or bool(self._levels.max(initial=0.0) <= level * (1 + ROUNDING))
+
+    def _open_ledger(self) -> None:
+        """Keep all records from here on, and what was learned before if the records did fit."""
+        if self._ledger.contradiction is not None:
+            self._batches.clear()
+        self._settle()
+        self._ledger.begin()
+
+    def _resume(self, level: float) -> None:
+        """Put every candidate in the real state, less what its level lies below the real one."""
+        cut = np.maximum(level - self._levels, 0.0)
+        state = [np.full(cut.size, held) for held in (self._on_hand, *self._pipeline)]
+        for held in reversed(state):
+            less = np.minimum(held, cut)
+            held -= less
+            cut -= less
+        costs, running = self._system.unit_costs, self._batches.running
+        self._settle()
+        self._ring = kernels.start_ring(
+            self._levels, state[0], np.array(state[1:]), self._ring.dtype.name
+        )
+        self._head = self._since = 0
+        running += kernels.potential(self._ring, 0, costs).astype(running.dtype)
+
+    def _settle(self) -> None:
+        """Let the running sum say what the batch in progress has cost."""
+        self._batches.running += self._pending().astype(self._batches.running.dtype)
+        self._ring[:] = 0.0
+        self._since = 0
+
+    def _pending(self) -> Array:
+        """What the batch in progress has cost, less what its running sum says."""
+        costs = self._system.unit_costs
+        held = costs[0] * self._since * self._levels
+        return held - kernels.potential(self._ring, self._head, costs)
+
+    def _replay(self, sales: Array) -> None:
+        """Advance all candidates over periods that are known exactly for each of them."""
+        batches = self._batches
+        first = 0
+        while first < sales.size:
+            part = sales[first : first + batches.room]
+            filled, self._since = kernels.replay(
+                part, self._levels, self._ring, self._head, self._since,
+                self._system.unit_costs, batches.running, batches.filled, batches.size,
+                self._system.period_cost, self._threads,
+            )  # fmt: skip
+            self._head = (self._head + part.size) % len(self._ring)
+            batches.add(part.size, filled)
+            first += part.size
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the real shop is empty, with nothing on order."""
+        return self._on_hand == 0 and not self._pipeline.any()
+
+    @property
+    def departures(self) -> int:
+        """Periods inconsistent with the orders of the policy that was played."""
+        return self._ledger.inconsistent
+
+    @property
+    def contradiction(self) -> str | None:
+        """That the records don't fit the model, with the likely reason."""
+        return self._ledger.contradiction
+
+    @property
+    def demand_records(self) -> tuple[Array, Array] | None:
+        """Sales and stock as the records are read, once all of them are kept."""
+        return self._ledger.demand_records
+
+    @property
+    def note(self) -> str | None:
+        """How the records are read, where that is not as the problem says."""
+        return self._ledger.note
+
+    def estimates(self) -> Estimates:
+        """Pseudo-costs by batch, the one in progress included."""
+        if not self._ledger.open:
+            return self._replayed()
+        told = self._ledger.estimates(
+            self._levels, self._system.unit_costs, self._system.period_cost, self._threads
+        )
+        before = self._replayed()
+        if not len(before.sizes) or not self._ledger.as_modelled:
+            return told
+        both = (before, told)
+        sizes = [np.broadcast_to(each.sizes_by_policy, each.sums.shape) for each in both]
+        sums = [each.sums for each in both]
+        return Estimates(np.vstack(sums), np.vstack(sizes), memory=told.memory)
+
+    def _replayed(self) -> Estimates:
+        batches = self._batches
+        sizes = np.full(len(batches.costs), float(batches.size))
+        if not batches.filled:
+            return Estimates(batches.costs, sizes)
+        last = batches.running + self._pending()
+        return Estimates(np.vstack([batches.costs, last]), np.append(sizes, batches.filled))
+
+    def forget(self) -> None:
+        """Start counting anew, from the present states."""
+        self._ledger.clear()
+        self._batches.clear()
+        self._batches.running += kernels.potential(
+            self._ring, self._head, self._system.unit_costs
+        ).astype(self._ring.dtype)
+        self._since = 0
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these levels."""
+        self._levels = self._levels[mask]
+        self._ring = np.compress(mask, self._ring, axis=1)
+        self._batches.keep(mask)
+
+    def state_dict(self) -> State:
+        """Real state, candidates' states and batches."""
+        return {
+            "on_hand": self._on_hand,
+            "pipeline": self._pipeline.copy(),
+            "running": self._running,
+            "ledger": self._ledger.state_dict(),
+            "levels": self._levels.copy(),
+            "ring": self._ring.copy(),
+            "head": self._head,
+            "since": self._since,
+            "batches": self._batches.state_dict(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._on_hand, self._head = float(state["on_hand"]), int(state["head"])
+        self._running = bool(state["running"])
+        self._ledger.load_state_dict(state["ledger"])
+        self._pipeline = np.array(state["pipeline"])
+        self._levels = np.array(state["levels"])
+        self._since = int(state["since"])
+        self._ring = np.array(state["ring"])
+        self._batches.load_state_dict(state["batches"])

@@ -1,0 +1,117 @@
+"""Families of ordering policies: what is ordered by stock on hand and orders under way."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from iopea.demand import DemandStream
+from iopea.problems.base import Constants, Evaluator, PolicyFamily
+from iopea.systems.shop.base import Levels, own_radius
+from iopea.systems.shop.replay import PathReplay
+from iopea.types import Array, Estimates, Policy, Precision
+
+#: Periods of a path held in memory at a time in long evaluations.
+PATH = 2**17
+
+
+class OrderingFamily(PolicyFamily):
+    """Policies for a shop. A subclass writes its parameters, its rule and its order.
+
+    Policies are simulated, and replayed along the records of others, by compiling the rule. A
+    family with a closed form may override how that is done with something faster.
+    """
+
+    #: Whether a policy is one level, up to which stock and orders under way are raised.
+    one_level: ClassVar[bool] = False
+
+    def most_stock(self, system: Any) -> float:
+        """The largest inventory position that a policy brings about [U]."""
+        return self.policy_class(system).bound
+
+    @property
+    def ranges(self) -> tuple[Levels, ...]:
+        """The ranges of levels, by which the unit of a table of states is chosen."""
+        return tuple(value for _, value in self if isinstance(value, Levels))
+
+    def units(self, system: Any) -> tuple[float, bool]:
+        """The unit of a table of states, and whether a finer one would be of no use."""
+        whole = any(levels.step is not None for levels in self.ranges)
+        return own_radius(*self.ranges), whole
+
+    def can_widen(self, axis: int) -> tuple[bool, bool]:
+        """Levels below 0 mean nothing; all others do."""
+        return self.ranges[axis].can_widen
+
+    def restart(self, system: Any) -> Policy:
+        """Parameters of 0 order nothing until the shop is empty."""
+        return (0.0,) * self.policy_class(system).dimension
+
+    def constants(self, system: Any) -> Constants:
+        """The range of costs and the lead time; nothing is proved of H and L_Θ."""
+        most = self.most_stock(system)
+        return Constants(
+            span=np.inf,
+            lipschitz=np.inf,
+            bound=self.policy_class(system).bound,
+            dimension=self.policy_class(system).dimension,
+            cost_low=-system.unit_costs[1] * most,
+            cost_high=(system.unit_costs[0] + max(system.order_costs)) * most,
+            settling=system.longest,
+        )
+
+    def evaluator(
+        self, problem: Any, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> Evaluator:
+        """Replay along the records of a policy that informs others on every path."""
+        return PathReplay(problem, policies, threads)
+
+    def path_evaluator(self, problem: Any, policies: Array) -> Evaluator:
+        """Replay along the records, whatever order is claimed."""
+        return PathReplay(problem, policies, claimed=True)
+
+    def orders_of(self, system: Any, policies: Array, states: Array) -> Array:
+        """What policies, an array (n, d), order in states, an array (n, k): (n, sources)."""
+        orders: Array = system.compiled(self).orders(policies, states)
+        return orders
+
+    def roll_out(
+        self, system: Any, policy: Policy, demand: Array, state: Array, until_empty: bool
+    ) -> Array:
+        """Play a policy on the real shop, whose ``state``, an array (k,), is changed in place.
+
+        Returns
+        -------
+        array (2 + sources, periods played) : stock after arrivals, sales, and the orders.
+        """
+        rule = system.compiled(self)
+        columns: Array = rule.roll_out(np.array(policy), demand, state[None], until_empty)
+        return columns
+
+    def trace(self, system: Any, policy: Policy, demand: Array, state: Array) -> Array:
+        """Play a policy, and write down the state before each period, too.
+
+        Returns
+        -------
+        array (k + sources + 2, periods) : the state, the orders, stock after arrivals and sales.
+        """
+        columns: Array = system.compiled(self).trace(np.array(policy), demand, state[None])
+        return columns
+
+    def path_costs(
+        self, system: Any, stream: DemandStream, policies: Array, steps: int, batches: int
+    ) -> Estimates:
+        """Batch sums of the true cost of policies on a path of demand, from an empty shop."""
+        size = -(-steps // batches)
+        rule, costs = system.compiled(self), system.unit_costs[:2]
+        states = np.zeros((len(policies), 1 + sum(system.sources.values())))
+        sums = np.zeros((batches, len(policies)))
+        for row in range(batches):
+            for done in range(0, size, PATH):
+                demand = stream.draw(min(size - done, PATH))
+                ends = np.array([demand.size], dtype=np.intp)
+                on_orders = np.array(system.order_costs)
+                sums[row] += rule.replay(demand, ends, policies, states, costs, on_orders)[0]
+                sums[row] += costs[1] * demand.sum()
+        return Estimates(sums, np.full(batches, float(size)))

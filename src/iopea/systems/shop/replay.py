@@ -1,0 +1,148 @@
+"""Replay of any family along the records of a policy that informs others on every path.
+
+Where the stock of a candidate is never above the real one, its sales follow from the real ones,
+whether demand was censored or not. Candidates run on in states of their own from the beginning; a
+period that says nothing of a candidate is left out for it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from iopea.problems.base import Evaluator
+from iopea.systems.shop.records import FITS, tolerance
+from iopea.types import Array, Estimates, Mask, Policy, State, Trajectory
+
+#: Length of the first batches; at this many, neighbours are joined and batches become longer.
+FIRST_BATCH, MOST_BATCHES = 4, 256
+
+
+class PathReplay(Evaluator):
+    """Advances candidates along the sales of policies that inform them on every path.
+
+    With ``claimed`` all candidates count as informed: so a claim that they are can be tested.
+    """
+
+    def __init__(
+        self, problem: Any, policies: Array, threads: int = 1, claimed: bool = False
+    ) -> None:
+        self._problem, self._policies = problem, np.array(policies, dtype=np.float64)
+        self._rule = problem.system.compiled(problem.family)
+        self._threads, self._claimed = threads, claimed
+        wide = 1 + sum(problem.system.sources.values())
+        self._real = np.zeros((1, wide))
+        self._inconsistent = self._steps = 0
+        self._states = np.zeros((len(policies), wide))
+        self._size, self._filled = FIRST_BATCH, 0
+        # Costs and informative steps by policy: of the batch in progress, and the finished ones.
+        self._running = np.zeros((2, len(policies)))
+        self._batches = np.empty((2, 0, len(policies)))
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Take in observed periods, each of which counts for those that it informs."""
+        stock, sales = trajectory["stock"], trajectory["sales"]
+        most = self._problem.family.most_stock(self._problem.system)
+        near = float(tolerance(np.array(most), None))
+        self._inconsistent += self._rule.follow(
+            np.array(trajectory.policy), self._real, stock, sales, near
+        )
+        self._steps += len(trajectory)
+        if not evaluate:
+            return 0
+        informed = self._informed(trajectory.policy)
+        done = 0
+        while done < len(trajectory):
+            part = sales[done : done + self._size - self._filled]
+            self._advance(part, informed)
+            done += part.size
+        return len(trajectory)
+
+    def _informed(self, played: Policy) -> Mask:
+        if self._claimed:
+            return np.ones(len(self._policies), dtype=np.bool_)
+        last = len(self._policies)
+        order = self._problem.order(np.vstack([self._policies, played]))
+        return np.asarray(order.informed_by(last)[:last])
+
+    def _advance(self, sales: Array, informed: Mask) -> None:
+        """Take in periods of the batch in progress."""
+        system = self._problem.system
+        states = self._states[informed]
+        costs = self._rule.replay(
+            sales, np.array([sales.size]), self._policies[informed], states,
+            system.unit_costs[:2], np.array(system.order_costs), self._threads,
+        )[0]  # fmt: skip
+        self._states[informed] = states
+        self._running[0, informed] += costs
+        self._running[1, informed] += sales.size
+        self._filled += sales.size
+        if self._filled == self._size:
+            self._batches = np.concatenate([self._batches, self._running[:, None]], axis=1)
+            self._running = np.zeros_like(self._running)
+            self._filled = 0
+            if self._batches.shape[1] == MOST_BATCHES:
+                self._batches = self._batches[:, 0::2] + self._batches[:, 1::2]
+                self._size *= 2
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the real shop is empty, with nothing on order."""
+        return not self._real.any()
+
+    @property
+    def departures(self) -> int:
+        """Steps inconsistent with the policy that was played."""
+        return self._inconsistent
+
+    @property
+    def contradiction(self) -> str | None:
+        """That the records don't fit the model, where more than 2 % of the steps don't."""
+        if self._inconsistent <= FITS * self._steps:
+            return None
+        return (
+            f"{self._inconsistent:,} of {self._steps:,} steps contradict the model, so that nothing "
+            "more is eliminated on these records: check lead times, orders, and that the stock is "
+            "that after arrivals, before sales."
+        )
+
+    def estimates(self) -> Estimates:
+        """Costs by batch, the one in progress included."""
+        sums, sizes = self._batches
+        if self._filled:
+            sums, sizes = np.concatenate([self._batches, self._running[:, None]], axis=1)
+        return Estimates(sums, sizes)
+
+    def forget(self) -> None:
+        """Start counting anew, from the present states."""
+        self._size, self._filled = FIRST_BATCH, 0
+        self._running = np.zeros((2, len(self._policies)))
+        self._batches = np.empty((2, 0, len(self._policies)))
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies."""
+        self._policies, self._states = self._policies[mask], self._states[mask]
+        self._running, self._batches = self._running[:, mask], self._batches[:, :, mask]
+
+    def state_dict(self) -> State:
+        """The real state, the candidates' states and the batches."""
+        return {
+            "real": self._real.copy(),
+            "inconsistent": self._inconsistent,
+            "steps": self._steps,
+            "policies": self._policies.copy(),
+            "states": self._states.copy(),
+            "size": self._size,
+            "filled": self._filled,
+            "running": self._running.copy(),
+            "batches": self._batches.copy(),
+        }
+
+    def load_state_dict(self, state: State) -> None:
+        """Go on from a saved state."""
+        self._real, self._steps = np.array(state["real"]), int(state["steps"])
+        self._inconsistent = int(state["inconsistent"])
+        self._policies, self._states = np.array(state["policies"]), np.array(state["states"])
+        self._size, self._filled = int(state["size"]), int(state["filled"])
+        self._running, self._batches = np.array(state["running"]), np.array(state["batches"])

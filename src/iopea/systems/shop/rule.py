@@ -1,0 +1,280 @@
+"""Compiled loops over periods for any ordering rule.
+
+A rule is scalar Python: ``order(state, parameters, signal)`` gives the order, or a tuple of one for
+each source. It is compiled together with the loop that calls it, once per process and rule. Families
+with a closed form of their own have faster kernels; these loops are what every other family needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from iopea.errors import InputError
+from iopea.systems.shop.kernel import pass_periods_in_place
+from iopea.systems.shop.threads import in_threads
+from iopea.types import Array, Indices, PeriodCost, show_policy
+
+#: What is known of coming periods where nothing is.
+NO_SIGNAL = np.zeros(0)
+#: Policies advanced together.
+BLOCK = 64
+
+
+@njit(inline="always")
+def place(state, parameters, signal, orders):  # type: ignore[no-untyped-def]
+    """Write the orders of a rule; rebound by :func:`_compiled`."""
+    orders[0, 0] = 0.0
+
+
+@njit(inline="always")
+def own_cost(stock, sales, order):  # type: ignore[no-untyped-def]
+    """The user's cost beside holding and lost sales; rebound by :func:`_compiled`."""
+    return 0.0
+
+
+def _orders(states, policies, signal, orders):  # type: ignore[no-untyped-def]
+    for i in range(states.shape[0]):
+        place(states[i], policies[i], signal, orders[i : i + 1])
+
+
+def _roll_out(parameters, signal, demand, state, offsets, leads, until_empty, columns):  # type: ignore[no-untyped-def]
+    """Play one policy on the real system; return the periods played."""
+    orders = np.empty((1, leads.shape[0]))
+    records = np.empty((1, 2))
+    for t in range(demand.shape[0]):
+        if until_empty and state.sum() <= 0.0:
+            return t
+        place(state[0], parameters, signal, orders)
+        pass_periods_in_place(state, orders, demand[t : t + 1], offsets, leads, records)
+        columns[0, t], columns[1, t] = records[0, 0], records[0, 1]
+        for source in range(leads.shape[0]):
+            columns[2 + source, t] = orders[0, source]
+    return demand.shape[0]
+
+
+def _trace(parameters, signal, demand, state, offsets, leads, columns):  # type: ignore[no-untyped-def]
+    """Play one policy, and write down the state before each period."""
+    wide, sources = state.shape[1], leads.shape[0]
+    orders = np.empty((1, sources))
+    records = np.empty((1, 2))
+    for t in range(demand.shape[0]):
+        place(state[0], parameters, signal, orders)
+        for i in range(wide):
+            columns[i, t] = state[0, i]
+        for source in range(sources):
+            columns[wide + source, t] = orders[0, source]
+        pass_periods_in_place(state, orders, demand[t : t + 1], offsets, leads, records)
+        columns[wide + sources, t], columns[wide + sources + 1, t] = records[0, 0], records[0, 1]
+
+
+def _follow(parameters, signal, state, stock, sales, offsets, leads, tolerance, bad):  # type: ignore[no-untyped-def]
+    """Follow the real system by its records, and mark what the orders don't explain."""
+    orders = np.empty((1, leads.shape[0]))
+    records = np.empty((1, 2))
+    nothing = np.zeros((1, 1))
+    for t in range(stock.shape[0]):
+        place(state[0], parameters, signal, orders)
+        pass_periods_in_place(state, orders, nothing, offsets, leads, records)
+        there = state[0, 0]
+        if abs(there - stock[t]) > tolerance:
+            bad[t] = True
+            there = stock[t]
+        # Within the tolerance the expected stock counts: roundings of records would add up.
+        state[0, 0] = max(there - sales[t], 0.0) if sales[t] < stock[t] else 0.0
+
+
+def _replay(  # type: ignore[no-untyped-def]
+    demand, ends, policies, signal, states, offsets, leads, costs, on_orders, sums, start, stop,
+    charged,
+):  # fmt: skip
+    holding, price = costs
+    orders = np.empty((1, leads.shape[0]))
+    records = np.empty((1, 2))
+    for j in range(start, stop):
+        state = states[j : j + 1]
+        t = 0
+        for b in range(ends.shape[0]):
+            total = 0.0
+            while t < ends[b]:
+                place(state[0], policies[j], signal, orders)
+                pass_periods_in_place(state, orders, demand[t : t + 1], offsets, leads, records)
+                stock, sales = records[0, 0], records[0, 1]
+                total += holding * (stock - sales) - price * sales
+                for source in range(leads.shape[0]):
+                    total += on_orders[source] * orders[0, source]
+                if charged:
+                    total += own_cost(stock, sales, orders[0, 0])
+                t += 1
+            sums[b, j] = total
+
+
+def _placing(order: Any, sources: int) -> Callable[..., Any]:
+    """A rule that writes its orders, of one source or of several."""
+    rule = order if hasattr(order, "py_func") else njit(order)
+    if sources == 1:
+
+        def one(state, parameters, signal, orders):  # type: ignore[no-untyped-def]
+            orders[0, 0] = rule(state, parameters, signal)
+
+        return one
+
+    def several(state, parameters, signal, orders):  # type: ignore[no-untyped-def]
+        placed = rule(state, parameters, signal)
+        for source in range(orders.shape[1]):
+            orders[0, source] = placed[source]
+
+    return several
+
+
+@lru_cache(maxsize=256)
+def _compiled(kernel: FunctionType, order: Any, sources: int, own: PeriodCost | None = None) -> Any:
+    """A loop, compiled with a rule and the user's own cost."""
+    names = {**kernel.__globals__, "place": njit(_placing(order, sources))}
+    if own is not None:
+        names["own_cost"] = own if hasattr(own, "py_func") else njit(own)
+    bound = FunctionType(kernel.__code__, names, kernel.__name__)
+    return njit(nogil=True, error_model="numpy")(bound)
+
+
+def _refuse_wrong(policy: Array, orders: Array) -> None:
+    """Refuse orders that are none."""
+    wrong = ~((orders >= 0) & np.isfinite(orders))
+    if wrong.any():
+        raise InputError(
+            f"The rule of policy {show_policy(tuple(policy))} orders {orders[wrong][0]}: an order "
+            "is a finite number of at least 0."
+        )
+
+
+class CompiledRule:
+    """An ordering rule with the loops that it is compiled into.
+
+    Parameters
+    ----------
+    order : callable. ``order(state, parameters, signal)``, a number or a tuple of them.
+    offsets, leads : arrays (sources,). Where the orders under way of a source begin in a state, and
+        its lead time; see :func:`iopea.systems.shop.kernel.pass_periods`.
+    own : callable, optional. A further cost of (stock after arrivals, sales, order) per period.
+
+    Examples
+    --------
+    >>> def up_to(state, parameters, signal):
+    ...     return max(parameters[0] - state.sum(), 0.0)
+    >>> rule = CompiledRule(up_to, np.array([1]), np.array([1]))
+    >>> rule.orders(np.array([[3.0]]), np.array([[1.0, 0.5]]))
+    array([[1.5]])
+    """
+
+    def __init__(
+        self, order: Any, offsets: Indices, leads: Indices, own: PeriodCost | None = None
+    ) -> None:
+        self._order, self._own = order, own
+        self._places = (offsets, leads)
+
+    def _loop(self, kernel: Any, own: PeriodCost | None = None) -> Any:
+        return _compiled(kernel, self._order, self._places[1].size, own)
+
+    def orders(self, policies: Array, states: Array, signal: Array = NO_SIGNAL) -> Array:
+        """What policies, an array (n, d), order in states, an array (n, k): (n, sources)."""
+        orders = np.empty((len(states), self._places[1].size))
+        parameters = np.ascontiguousarray(
+            np.broadcast_to(policies, (len(states), policies.shape[1]))
+        )
+        self._loop(_orders)(np.ascontiguousarray(states), parameters, signal, orders)
+        return orders
+
+    def roll_out(
+        self,
+        policy: Array,
+        demand: Array,
+        state: Array,
+        until_empty: bool = False,
+        signal: Array = NO_SIGNAL,
+    ) -> Array:
+        """Play a policy on the real system, whose ``state`` (1, k) is changed in place.
+
+        Returns
+        -------
+        array (2 + sources, periods played) : stock after arrivals, sales, and the orders.
+        """
+        columns = np.empty((2 + self._places[1].size, demand.size))
+        played = self._loop(_roll_out)(
+            policy, signal, demand[:, None], state, *self._places, until_empty, columns
+        )
+        _refuse_wrong(policy, columns[2:, :played])
+        return columns[:, :played]
+
+    def trace(self, policy: Array, demand: Array, state: Array, signal: Array = NO_SIGNAL) -> Array:
+        """Play a policy, and write down the state before each period, too.
+
+        Returns
+        -------
+        array (k + sources + 2, periods) : the state, the orders, stock after arrivals and sales.
+        """
+        sources = self._places[1].size
+        columns = np.empty((state.shape[1] + sources + 2, demand.size))
+        self._loop(_trace)(policy, signal, demand[:, None], state, *self._places, columns)
+        _refuse_wrong(policy, columns[-2 - sources : -2])
+        return columns
+
+    def follow(
+        self,
+        policy: Array,
+        state: Array,
+        stock: Array,
+        sales: Array,
+        tolerance: float,
+        signal: Array = NO_SIGNAL,
+    ) -> int:
+        """Follow the real system by its records, ``state`` (1, k) changed in place.
+
+        Returns
+        -------
+        int : periods in which the stock was not what the orders explain.
+        """
+        bad = np.zeros(stock.size, dtype=np.bool_)
+        self._loop(_follow)(policy, signal, state, stock, sales, *self._places, tolerance, bad)
+        return int(bad.sum())
+
+    def replay(
+        self,
+        demand: Array,
+        ends: Indices,
+        policies: Array,
+        states: Array,
+        costs: tuple[float, float],
+        on_orders: Array,
+        threads: int = 1,
+        signal: Array = NO_SIGNAL,
+    ) -> Array:
+        """Advance policies over one path of demand, their ``states`` (n, k) changed in place.
+
+        Parameters
+        ----------
+        demand : array (periods,). What every policy faces.
+        ends : array (batches,). The period after the last one of each batch, ascending.
+        policies : array (n, d).
+        costs : holding and lost-sales cost per unit [h, p].
+        on_orders : array (sources,). Cost per unit ordered.
+
+        Returns
+        -------
+        array (batches, n) : cost of each batch, without the term p D_t that no order changes.
+        """
+        sums = np.empty((len(ends), len(policies)))
+        loop = self._loop(_replay, self._own)
+
+        def advance(start: int, stop: int) -> None:
+            loop(
+                demand[:, None], ends, policies, signal, states, *self._places, costs, on_orders,
+                sums, start, stop, self._own is not None,
+            )  # fmt: skip
+
+        in_threads(advance, len(policies), demand.size, BLOCK, threads)
+        return sums

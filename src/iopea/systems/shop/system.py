@@ -1,0 +1,135 @@
+"""A shop: stock, orders under way, demand that is met or lost, and what all that costs."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from iopea.demand import Demand, demand_from
+from iopea.problems.base import PolicyFamily, Problem, System
+from iopea.systems.shop.base import MOST_LEAD_TIME, ShopControl, check_records
+from iopea.systems.shop.rule import CompiledRule
+from iopea.systems.shop.simulator import ShopSimulator
+from iopea.systems.shop.table import ShopTable
+from iopea.types import Array, PeriodCost, Trajectory
+
+
+@dataclass(frozen=True)
+class LinearShop:
+    """What a planner knows of a shop with one supplier and linear costs.
+
+    Attributes
+    ----------
+    lead_time : int. Periods between order and arrival [L].
+    holding_cost, lost_sales_cost : float. Per unit left over, and of demand not met [h, p].
+    perishes : bool. Whether what is left over is lost at the end of the period.
+    """
+
+    lead_time: int
+    holding_cost: float
+    lost_sales_cost: float
+    perishes: bool = False
+
+
+class DemandSystem(System):
+    """A system whose only noise is demand."""
+
+    @classmethod
+    def read_truth(cls, content: Mapping[str, dict[str, Any]], directory: Path | None) -> Demand:
+        """The demand law."""
+        return demand_from(content["demand"], directory)
+
+    @property
+    def linear(self) -> LinearShop | None:
+        """Lead time and costs, where there is one supplier and costs are linear."""
+        return None
+
+
+class ShopSystem(DemandSystem):
+    """A shop with one or more suppliers, whose unmet demand is lost and not seen.
+
+    A subclass names its suppliers, and what a unit costs.
+    """
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Stock after arrivals, and sales."""
+        return ("stock", "sales")
+
+    @property
+    @abstractmethod
+    def sources(self) -> dict[str, int]:
+        """Lead time of each order by its name, in the order of the actions: the fastest first."""
+
+    @property
+    @abstractmethod
+    def unit_costs(self) -> tuple[float, ...]:
+        """Holding and lost-sales cost per unit [h, p], then what a unit ordered costs, if any."""
+
+    @property
+    def order_costs(self) -> tuple[float, ...]:
+        """Cost per unit ordered from each source."""
+        return (0.0,) * len(self.sources)
+
+    @property
+    def own_cost(self) -> PeriodCost | None:
+        """A further cost of (stock after arrivals, sales, order) per period, of any shape."""
+        return None
+
+    @property
+    def empties_after(self) -> int:
+        """Periods after which nothing more arrives where nothing is ordered, if that counts."""
+        return 0
+
+    @property
+    def longest(self) -> int:
+        """The longest lead time."""
+        return max(self.sources.values())
+
+    def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array]:
+        """Sales, and the stock before them."""
+        return trajectory["sales"], trajectory["stock"]
+
+    def check(self, trajectory: Trajectory) -> None:
+        """Refuse negative values and sales above the stock that was there."""
+        check_records(trajectory)
+
+    @abstractmethod
+    def pseudo_costs(self, stock: Array, sales: Array, orders: Mapping[str, Array]) -> Array:
+        """Cost of each period, without the term p D_t that no order changes."""
+
+    @abstractmethod
+    def true_costs(self, stock: Array, sales: Array, orders: list[Array], demand: Array) -> Array:
+        """Cost of each period, demand that was lost included; orders stand as in ``sources``."""
+
+    def control(self, problem: Problem) -> ShopControl:
+        """Stock and orders under way, and the orders to be placed."""
+        family = problem.family
+        return ShopControl(
+            lead_times=self.sources,
+            high=family.most_stock(self),
+            costs_of=self.pseudo_costs,
+            orders_of=lambda policies, states: family.orders_of(self, policies, states),
+        )
+
+    def compiled(self, family: PolicyFamily) -> CompiledRule:
+        """The rule of a family with loops over periods of this shop."""
+        places = ShopControl.places(self.sources)
+        return CompiledRule(family.rule(self), *places, self.own_cost)
+
+    def tabular(self, problem: Problem, radius: float | None = None) -> ShopTable:
+        """Stock and orders in units of a radius, or of the family's own."""
+        own, whole = problem.family.units(self)
+        return ShopTable(self.control(problem), radius or own, whole)
+
+    def simulator(self, problem: Problem, truth: Demand, seed: int = 0) -> ShopSimulator:
+        """The true shop under that demand."""
+        return ShopSimulator(problem, truth, seed)
+
+    def refuse_long(self, name: str, lead_time: int) -> None:
+        """Refuse a lead time that must be a mistake of units."""
+        if lead_time > MOST_LEAD_TIME:
+            raise ValueError(f"{name} must be at most {MOST_LEAD_TIME} periods, not {lead_time}.")
