@@ -323,7 +323,7 @@ def test_a_task_that_fails_is_named(tmp_path):
 
 
 COMMAND = [
-    *(sys.executable, "-c", "from iopea.cli.learn import main; main()", "reproduce", "table-queue"),
+    *(sys.executable, "-c", "from iopea.cli.app import main; main()", "reproduce", "table-queue"),
     *("--quick", "--without", "feedback-graph", "--without", "problem-specific"),
     *("--without", "random", "--without", "erm", "--seeds", "20", "--workers"),
 ]
@@ -399,7 +399,7 @@ def test_entries_are_marked_by_how_they_stand_to_the_printed_values(tmp_path):
     values = {"optimal": 9.5, "iopea": 9.0, "problem-specific": 11.5, "random": 12.0, "erm": 10.2}
     choice, store = filled(tmp_path, values)
     table = table_queue(choice, "as-published", store)
-    cells = {line.name: line.cells[0] for line in table.lines}
+    cells = {line.name: line.entries[0] for line in table.lines}
     assert cells["optimal"].verdict == "reproduced"
     assert cells["iopea"].verdict == "better"  # 9.01 beside 10.5
     assert cells["iopea"].reason
@@ -419,7 +419,7 @@ def test_entries_are_marked_by_how_they_stand_to_the_printed_values(tmp_path):
 def test_a_lower_cost_under_other_definitions_is_no_improvement(tmp_path):
     choice, store = filled(tmp_path, {"iopea": 6.6, "optimal": 6.6}, "as-stated")
     table = table_queue(choice, "as-stated", store)
-    cells = {line.name: line.cells[0] for line in table.lines}
+    cells = {line.name: line.entries[0] for line in table.lines}
     assert cells["iopea"].verdict == "differs"
     assert "33" in cells["iopea"].reason
 
@@ -427,7 +427,8 @@ def test_a_lower_cost_under_other_definitions_is_no_improvement(tmp_path):
 def test_regret_is_measured_on_the_same_chance(tmp_path):
     choice, store = filled(tmp_path, {"optimal": 10.0, "iopea": 10.5})
     table = table_regret(replace(choice, settings=TABLE_QUEUE), "as-published", store)
-    cell = table.lines[0].cells[table.columns.index("iopea")]
+    titles = [column.title for column in table.columns]
+    cell = table.lines[0].cells[titles.index("iopea")]
     assert cell.mean == pytest.approx(0.05, rel=2e-3)
     assert cell.half == pytest.approx(0.0, abs=1e-3)  # the seeds' own noise is in both
 
@@ -435,7 +436,7 @@ def test_regret_is_measured_on_the_same_chance(tmp_path):
 def test_a_table_of_nothing_says_so(tmp_path):
     choice = Choice(SIZES["quick"])
     table = table_1(choice, "as-stated", Store(tmp_path / "out", ABOUT))
-    cell = next(line for line in table.lines if line.name == "iopea").cells[0]
+    cell = next(line for line in table.lines if line.name == "iopea").entries[0]
     assert (cell.seeds, cell.absent, cell.text) == (0, "No run is finished.", "–")
 
 

@@ -12,14 +12,22 @@ from rich.console import Console
 from iopea.comparison.formats import (
     EMPTY,
     FIELDS,
-    explanations,
     print_table,
     to_csv,
+    to_html,
+    to_latex,
     to_markdown,
 )
-from iopea.comparison.latex import to_latex
-from iopea.comparison.report import to_html
-from iopea.comparison.tables import Cell, Figure, Line, Report, Table
+from iopea.comparison.tables import (
+    Column,
+    Entry,
+    Figure,
+    Heading,
+    Line,
+    Report,
+    Table,
+    entry_columns,
+)
 
 EVIL = "<script>alert('x')</script> & \"z_e\" | 5 % *a* [b] $c$ {d} \\e #1 ~^"
 NOT_RUN = "Too many policies."
@@ -31,20 +39,20 @@ def some_table(columns=("small", "large", "dual"), sections=("Exponential", "Nor
     lines = []
     for part, section in enumerate(sections):
         for row, name in enumerate(("IOPEA", "ERM", "PPO")):
-            cells = []
+            cells = [name]
             for column in range(len(columns)):
                 number = 100 * part + 10 * row + column
                 command = f"iopea reproduce table1 --cell {number}"
-                cell = Cell(1 / 3 + number, 0.01 / 7, 20, gap=0.1 / 3, sign="★", p_value=1e-7 / 3,
+                cell = Entry(1 / 3 + number, 0.01 / 7, 20, gap=0.1 / 3, sign="★", p_value=1e-7 / 3,
                             printed=2.6, verdict="reproduced", command=command)  # fmt: skip
                 if name == "ERM":
-                    cell = Cell(0.1 / 3, math.nan, 1, unit="share", printed=0.0107,
+                    cell = Entry(0.1 / 3, math.nan, 1, unit="share", printed=0.0107,
                                 verdict="differs", reason=OTHER_LAW, command=command)  # fmt: skip
                 if name == "PPO":
-                    cell = Cell(printed=3.8, absent=NOT_RUN)
+                    cell = Entry(printed=3.8, absent=NOT_RUN)
                 cells.append(cell)
-            lines.append(Line(section, name, tuple(cells)))
-    return Table("table1", "Costs of learners.", tuple(columns), tuple(lines), ("A note.",))
+            lines.append(Line(tuple(cells), section))
+    return Table("table1", "Costs of learners.", entry_columns(columns), tuple(lines), ("A note.",))
 
 
 def some_svg():
@@ -116,8 +124,9 @@ def printed(table, width=100):
 
 
 def evil_table():
-    cell = Cell(1.0, 0.1, 3, reason=EVIL, command=EVIL, printed=1.0, verdict="differs")
-    return Table("a b", EVIL, (EVIL, "x"), (Line(EVIL, EVIL, (cell, Cell(absent=EVIL))),), (EVIL,))
+    cell = Entry(1.0, 0.1, 3, reason=EVIL, command=EVIL, printed=1.0, verdict="differs")
+    line = Line((EVIL, cell, Entry(absent=EVIL)), EVIL)
+    return Table("a b", EVIL, entry_columns((EVIL, "x")), (line,), (EVIL,))
 
 
 # CSV
@@ -126,7 +135,7 @@ def evil_table():
 def test_csv_reads_back_to_the_same_numbers():
     table = some_table()
     rows = list(csv.DictReader(io.StringIO(to_csv(table))))
-    cells = [cell for line in table.lines for cell in line.cells]
+    cells = [entry for _, _, entry in table.entries()]
     assert tuple(rows[0]) == FIELDS
     assert len(rows) == len(cells) == 18
     for row, cell in zip(rows, cells, strict=True):
@@ -151,22 +160,22 @@ def test_csv_keeps_odd_text():
 
 def test_each_sentence_is_said_once_with_its_entries():
     table = some_table()
-    assert dict(explanations(table)) == {OTHER_LAW: "ERM", NOT_RUN: "PPO"}
+    assert dict(table.explanations) == {OTHER_LAW: "ERM", NOT_RUN: "PPO"}
     for text in (to_markdown(table).replace("\\_", "_"), printed(table, 200)):
         assert text.count(OTHER_LAW) == text.count(NOT_RUN) == 1
 
 
 def test_entries_are_grouped_by_what_they_share():
-    odd, even = Cell(1.0, 0.1, 2, reason="Why."), Cell(1.0, 0.1, 2)
+    odd, even = Entry(1.0, 0.1, 2, reason="Why."), Entry(1.0, 0.1, 2)
     lines = [
-        Line("A", "one", (odd, even)),
-        Line("A", "two", (odd, even)),
-        Line("A", "three", (odd, odd)),
-        Line("B", "one", (odd, even)),
-        Line("B", "two", (odd, even)),
-        Line("B", "three", (even, even)),
+        Line(("one", odd, even), "A"),
+        Line(("two", odd, even), "A"),
+        Line(("three", odd, odd), "A"),
+        Line(("one", odd, even), "B"),
+        Line(("two", odd, even), "B"),
+        Line(("three", even, even), "B"),
     ]
-    ((_, entries),) = explanations(Table("t", "T", ("x", "y"), tuple(lines)))
+    ((_, entries),) = Table("t", "T", entry_columns(("x", "y")), tuple(lines)).explanations
     assert entries == "one / two (x); three (A)"
 
 
@@ -218,9 +227,9 @@ def test_latex_escapes():
 
 
 def test_latex_has_no_character_that_its_fonts_lack():
-    cell = Cell(1.0, 0.1, 3, gap=0.01, sign="★", printed=2.0, verdict="differs")
+    cell = Entry(1.0, 0.1, 3, gap=0.01, sign="★", printed=2.0, verdict="differs")
     title = "○ ± × ≤ ≥ ≠ α λ – 10⁻¹² z₁ − √T"
-    text = to_latex(Table("a", title, ("x",), (Line("", "λ", (cell,)),), ("≈ →",)))
+    text = to_latex(Table("a", title, entry_columns(("x",)), (Line(("λ", cell)),), ("≈ →",)))
     assert text.isascii()
     assert "$\\star$1.000\\,$\\pm$\\,0.100" in text
     assert "10$^{-12}$ z$_{1}$" in text
@@ -230,7 +239,7 @@ def test_latex_rows_have_all_columns():
     table = some_table()
     text = to_latex(table)
     rows = [line for line in text.splitlines() if re.search(r"(?<!\\)&", line)]
-    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(table.columns)}
+    assert {len(re.findall(r"(?<!\\)&", row)) for row in rows} == {len(table.columns) - 1}
     assert len(rows) == 1 + 2 * 6  # every row has a second line, with what was printed
     for rule in (r"\toprule", r"\bottomrule"):
         assert text.count(rule) == 1
@@ -239,9 +248,9 @@ def test_latex_rows_have_all_columns():
 
 def test_latex_goes_on_in_another_float():
     lines = tuple(
-        Line(section, f"row {row}", (Cell(1.0, 0.1, 2),)) for section in "ABC" for row in range(20)
+        Line((f"row {row}", Entry(1.0, 0.1, 2)), section) for section in "ABC" for row in range(20)
     )
-    text = to_latex(Table("long", "T", ("x",), lines))
+    text = to_latex(Table("long", "T", entry_columns(("x",)), lines))
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
     assert r"\label{tab:long}" in text
     assert r"\label{tab:long-2}" in text
@@ -257,15 +266,16 @@ def test_terminal_shows_every_value_whole(width):
     text = printed(table, width)
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
-    for line in table.lines:
-        for cell in line.cells:
-            assert cell.text.split(" (")[0] in text
+    for _, _, entry in table.entries():
+        assert entry.value_text in text
     assert "printed 2.6 =" in text
     assert "printed 1.07 % ≠" in text
 
 
 def test_terminal_reads_no_markup():
-    assert "[bold]" in printed(Table("a", "A [bold]title", ("[red]x",), (), ("[bold]note",)))
+    assert "[bold]" in printed(
+        Table("a", "A [bold]title", entry_columns(("[red]x",)), (), ("[bold]note",))
+    )
 
 
 # HTML
@@ -305,7 +315,7 @@ def test_html_leads_from_every_entry_to_its_command():
     text = to_html(some_report(table, figure))
     listed = dict(re.findall(r'<li id="([\w-]+)"><code>(.*?)</code>', text))
     entries = Page(text).all("a", **{"class": "entry"})
-    cells = [cell for line in table.lines for cell in line.cells if cell.command]
+    cells = [entry for _, _, entry in table.entries() if entry.command]
     wanted = [*(cell.command for cell in cells), figure.command]
     assert [listed[entry["href"][1:]] for entry in entries] == wanted
     assert sorted(listed.values()) == sorted(set(wanted))
@@ -314,8 +324,10 @@ def test_html_leads_from_every_entry_to_its_command():
 
 
 def test_html_lists_a_shared_command_once():
-    cell = Cell(1.0, 0.1, 2, command="iopea compare a.toml")
-    text = to_html(some_report(Table("t", "T", ("x", "y"), (Line("", "IOPEA", (cell, cell)),))))
+    cell = Entry(1.0, 0.1, 2, command="iopea compare a.toml")
+    text = to_html(
+        some_report(Table("t", "T", entry_columns(("x", "y")), (Line(("IOPEA", cell, cell)),)))
+    )
     assert text.count("<code>iopea compare a.toml</code>") == 1
     assert text.count('href="#command-1"') == 2
 
@@ -356,12 +368,12 @@ def test_html_figures_bring_no_metadata_scripts_or_styles_for_the_page():
 def test_html_tables_sort_and_say_what_they_are():
     table = some_table()
     page = Page(to_html(some_report(table)))
-    assert len(page.all("button", **{"class": "sort"})) == 1 + len(table.columns)
-    assert len(page.all("th", scope="col")) == 1 + len(table.columns)
+    assert len(page.all("button", **{"class": "sort"})) == len(table.columns)
+    assert len(page.all("th", scope="col")) == len(table.columns)
     assert len(page.all("th", scope="row")) == len(table.lines)
     assert len(page.all("tbody")) == len(page.all("th", scope="rowgroup")) == 2
     values = [float(cell["data-value"]) for cell in page.all("td") if "data-value" in cell]
-    assert values == [cell.mean for line in table.lines for cell in line.cells if cell.seeds]
+    assert values == [entry.mean for _, _, entry in table.entries() if entry.seeds]
     script = "".join(page.inside["script"])
     assert "aria-sort" in script
     assert len(page.all("caption")) == 1
@@ -382,8 +394,8 @@ def test_html_says_verdicts_in_words():
 
 
 def test_an_empty_table_says_so():
-    table = Table("none", "Nothing here", ("a", "b"), ())
-    assert to_csv(table).splitlines() == [",".join(FIELDS)]
+    table = Table("none", "Nothing here", entry_columns(("a", "b")), ())
+    assert to_csv(table).splitlines() == [",a,b"]
     html = Page(to_html(some_report(table))).text
     for text in (to_markdown(table), to_latex(table), printed(table), html):
         assert EMPTY in text
@@ -391,7 +403,7 @@ def test_an_empty_table_says_so():
 
 
 def test_absent_entries_have_a_dash_and_a_sentence():
-    table = Table("t", "T", ("x",), (Line("", "PPO", (Cell(absent=NOT_RUN),)),))
+    table = Table("t", "T", entry_columns(("x",)), (Line(("PPO", Entry(absent=NOT_RUN))),))
     html = to_html(some_report(table))
     assert 'class="entry"' not in html
     assert "data-value" not in html
@@ -400,3 +412,47 @@ def test_absent_entries_have_a_dash_and_a_sentence():
         assert NOT_RUN in text
     assert "PPO & -- " in to_latex(table)
     assert next(csv.DictReader(io.StringIO(to_csv(table))))["absent"] == NOT_RUN
+
+
+def plain_table():
+    columns = Column.text("system"), Column("T", ","), Column("regret"), Column("bound", ".3g")
+    lines = Line(("lost sales", 100_000, "12 ± 3", 1234.5)), Line(("queue", 3000, "7 ± 1", None))
+    return Table("plain", "Bounds", columns, lines, ("A note.",))
+
+
+def test_a_table_without_entries_has_the_same_cells_in_every_format():
+    table = plain_table()
+    shown = [["lost sales", "100,000", "12 ± 3", "1.23e+03"], ["queue", "3,000", "7 ± 1", "–"]]
+    assert list(csv.reader(io.StringIO(to_csv(table))))[1:] == shown
+    text = to_markdown(table)
+    assert "| :--- | ---: | ---: | ---: |" in text
+    for row in shown:
+        assert f"| {' | '.join(row)} |" in text
+    latex = to_latex(table)
+    assert r"\begin{tabular}{@{}lrrr@{}}" in latex
+    assert r"lost sales & 100,000 & 12 $\pm$ 3 & 1.23e+03 \\" in latex
+    page = Page(to_html(some_report(table)))
+    assert [cell.get("data-value") for cell in page.all("td")] == [
+        "100000", None, "1234.5", "3000", None, None,
+    ]  # fmt: skip
+    for cell in (cell for row in shown for cell in row):
+        assert cell in page.text
+        assert cell in printed(table)
+
+
+@pytest.mark.parametrize("width", [30, 60, 120])
+def test_terminal_breaks_no_number(width):
+    text = printed(plain_table(), width)
+    assert max(map(len, text.splitlines())) <= width
+    for number in ("100,000", "12 ± 3", "1.23e+03"):
+        assert number in text
+
+
+def test_parts_stand_below_the_heading_before_them():
+    report = some_report(plain_table(), Heading("Growth", ("Why.",)), plain_table(), some_figure())
+    assert [level for level, _ in report.levels] == [2, 2, 3, 3]
+    page = Page(to_html(report))
+    assert len(page.all("h3")) == 2
+    contents = [attrs["href"] for attrs in page.all("a") if attrs["href"].startswith("#part")]
+    assert contents == ["#part-1", "#part-2"]
+    assert "Why." in page.text

@@ -16,10 +16,13 @@ from iopea.comparison.tables import (
     IMPROVED,
     WORSE,
     Cell,
+    Column,
+    Entry,
     Figure,
     Line,
     Report,
     Table,
+    entry_columns,
     run_facts,
     runs,
 )
@@ -111,11 +114,11 @@ class Comparison:
         adjusted = dict(zip(places, holm(p_values), strict=True))
         lines = []
         for name in self.learners:
-            cells = []
+            cells: list[Cell] = [name]
             for label in self.systems:
                 rows = self._rows(label, name, store)
                 if not rows:
-                    cells.append(Cell(absent=self.absent[label, name]))
+                    cells.append(Entry(absent=self.absent[label, name]))
                     continue
                 mean = mean_of([row["cost"] for row in rows])
                 p_value = adjusted[name, label]
@@ -124,7 +127,7 @@ class Comparison:
                     level = mean_of([row["cost"] for row in self._rows(label, base, store)]).value
                     sign = IMPROVED if mean.value < level else WORSE
                 cells.append(
-                    Cell(
+                    Entry(
                         mean.value,
                         mean.half,
                         mean.count,
@@ -134,7 +137,7 @@ class Comparison:
                         command=self.command,
                     )
                 )
-            lines.append(Line("", name, tuple(cells)))
+            lines.append(Line(tuple(cells)))
         tests = sum(not math.isnan(p_value) for p_value in p_values)
         notes = (
             f"Average cost of what is recommended after {self.horizon:,} steps, "
@@ -146,7 +149,11 @@ class Comparison:
             else "Nothing was tested: that takes two learners and two runs of each.",
             *self._refusals(),
         )
-        return Table("costs", "Cost of what was learned", tuple(self.systems), tuple(lines), notes)
+        return Table("costs", "Cost of what was learned", self._columns, tuple(lines), notes)
+
+    @property
+    def _columns(self) -> tuple[Column, ...]:
+        return entry_columns(tuple(self.systems))
 
     def _refusals(self) -> list[str]:
         return [f"{label}: {sentence}" for (label, _), sentence in self.absent.items()]
@@ -154,7 +161,7 @@ class Comparison:
     def _regrets(self, store: Store) -> Table:
         lines = []
         for name in self.learners:
-            cells = []
+            cells: list[Cell] = [name]
             for label in self.systems:
                 best = {row["seed"]: row for row in self._rows(label, _YARDSTICK, store)}
                 regrets = [
@@ -163,19 +170,19 @@ class Comparison:
                     for row in self._rows(label, name, store)
                 ]
                 if not regrets:
-                    cells.append(Cell(unit="share", absent=self.absent[label, name]))
+                    cells.append(Entry(unit="share", absent=self.absent[label, name]))
                     continue
                 mean = mean_of(regrets)
                 cells.append(
-                    Cell(mean.value, mean.half, mean.count, unit="share", command=self.command)
+                    Entry(mean.value, mean.half, mean.count, unit="share", command=self.command)
                 )
-            lines.append(Line("", name, tuple(cells)))
+            lines.append(Line(tuple(cells)))
         notes = (
             "Cost of the whole run above that of the best policy of the class on the same chance, "
             "as a share of the latter's long-run cost.",
         )
         title = "What learning costs: regret over T g*"
-        return Table("regret", title, tuple(self.systems), tuple(lines), notes)
+        return Table("regret", title, self._columns, tuple(lines), notes)
 
     def _figure(self, label: str, store: Store) -> Figure:
         tasks = {name: self.runs(label, name) for name in self.learners}

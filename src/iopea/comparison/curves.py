@@ -1,16 +1,14 @@
-"""Quantities over time in several runs, as figures draw them."""
+"""Curves over time, from the rows of runs that were looked at on the way."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from iopea.comparison.statistics import half_width
+from iopea.comparison.figures import Curve
 from iopea.comparison.store import Store
 from iopea.comparison.tasks import Task
-from iopea.types import Array
 
 #: The first look at a run is after this many steps, or after this part of a short run.
 _FIRST_LOOK, _SHORT = 1000, 10
@@ -27,36 +25,6 @@ def looks(last: int) -> tuple[int, ...]:
     first = min(_FIRST_LOOK, last // _SHORT)
     steps = [digit * 10**power for power in range(len(str(last))) for digit in (1, 2, 5)]
     return (*(each for each in steps if first <= each < last), last)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A quantity over time in several runs.
-
-    Attributes
-    ----------
-    name : str. Of the method.
-    steps : array (n,).
-    values : array (runs, n).
-    constant : bool. Whether it is the same at all times, and known at one.
-    """
-
-    name: str
-    steps: Array
-    values: Array
-    constant: bool = False
-
-    @property
-    def mean(self) -> Array:
-        """Mean over the runs."""
-        return np.asarray(self.values.mean(axis=0))
-
-    @property
-    def half(self) -> Array:
-        """Half the width of the 95 % interval of the mean; 0 for a single run."""
-        if len(self.values) < 2:
-            return np.zeros_like(self.steps)
-        return np.asarray(half_width(self.values))
 
 
 def curves_of(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from iopea.comparison.curves import Curve
+from iopea.comparison.statistics import half_width
 from iopea.comparison.tables import Figure
+from iopea.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,6 +45,36 @@ _STYLE: Any = {
     "lines.linewidth": 1.4,
     "lines.markersize": 3.5,
 }
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A quantity over time in several runs.
+
+    Attributes
+    ----------
+    name : str. Of the method.
+    steps : array (n,).
+    values : array (runs, n).
+    constant : bool. Whether it is the same at all times, and known at one.
+    """
+
+    name: str
+    steps: Array
+    values: Array
+    constant: bool = False
+
+    @property
+    def mean(self) -> Array:
+        """Mean over the runs."""
+        return np.asarray(self.values.mean(axis=0))
+
+    @property
+    def half(self) -> Array:
+        """Half the width of the 95 % interval of the mean; 0 for a single run."""
+        if len(self.values) < 2:
+            return np.zeros_like(self.steps)
+        return np.asarray(half_width(self.values))
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""Tables of results as CSV, Markdown and LaTeX, and on a terminal."""
+"""Tables on a terminal, as CSV, Markdown and LaTeX, and whole reports as one page of HTML.
+
+Everything here renders the model of :mod:`~iopea.comparison.tables`.
+"""
 
 from __future__ import annotations
 
@@ -6,159 +9,56 @@ import csv
 import io
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import fields, replace
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from functools import cache
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree
 
-from rich import box
-from rich.console import Console
-from rich.table import Table as Grid
-from rich.text import Text
+from iopea.comparison.tables import MARKS, Cell, Column, Entry, Figure, Line, Report, Table, Verdict
 
-from iopea.comparison.tables import Cell, Line, Table, Verdict
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from rich.console import Console
+    from rich.table import Table as Grid
+    from rich.text import Text
 
-#: Row, section and column of an entry.
-_Place = tuple[str, str, str]
-#: How an entry stands to the printed one, in one sign.
-MARKS: dict[Verdict, str] = {"reproduced": "=", "differs": "≠", "better": "+"}
 #: What is said of a table without rows.
 EMPTY = "No results yet."
-#: Columns of the CSV form: where an entry stands, and what it says.
-FIELDS = ("section", "row", "column", *(field.name for field in fields(Cell)))
-
-_COLOURS: dict[Verdict | None, str] = {
-    "reproduced": "green",
-    "differs": "yellow",
-    "better": "cyan",
-    None: "dim",
-}
-#: Characters that no terminal has in a row.
-_NO_LIMIT = 10_000
-#: Between names, which may have commas.
-_AND = " / "
 
 
-def value_and_gap(cell: Cell) -> tuple[str, str]:
-    """The value of an entry, and its distance to the best policy.
+# CSV
 
-    >>> value_and_gap(Cell(2.5731, 0.0012, 20, gap=0.0004, sign="★"))
-    ('★2.573 ± 0.001', '(0.04 %)')
-    """
-    value = replace(cell, gap=None).text
-    return value, cell.text.removeprefix(value).strip()
-
-
-def printed_value(cell: Cell) -> str:
-    """The paper's value in the unit of the entry, empty where there is none.
-
-    >>> printed_value(Cell(printed=2.60)), printed_value(Cell(unit="share", printed=0.0107))
-    ('2.6', '1.07 %')
-    """
-    if cell.printed is None:
-        return ""
-    return f"{100 * cell.printed:.6g} %" if cell.unit == "share" else f"{cell.printed:.1f}"
-
-
-def printed_short(cell: Cell) -> str:
-    """The paper's value and, in a sign, how the entry stands to it.
-
-    >>> printed_short(Cell(2.58, 0.01, 20, printed=2.6, verdict="reproduced"))
-    'printed 2.6 ='
-    """
-    if cell.printed is None:
-        return ""
-    return f"printed {printed_value(cell)} {MARKS[cell.verdict] if cell.verdict else ''}".rstrip()
-
-
-def key(table: Table) -> str:
-    """What the signs beside printed values mean, and how often each occurs.
-
-    >>> cell = Cell(2.58, 0.01, 20, printed=2.6, verdict="reproduced")
-    >>> key(Table("a", "A", ("cost",), (Line("", "IOPEA", (cell,)),)))
-    'Printed values: = reproduced (1).'
-    """
-    found = Counter(cell.verdict for line in table.lines for cell in line.cells)
-    said = [f"{sign} {verdict} ({found[verdict]})" for verdict, sign in MARKS.items()]
-    present = [text for text, verdict in zip(said, MARKS, strict=True) if found[verdict]]
-    return f"Printed values: {', '.join(present)}." if present else ""
-
-
-def by_section(lines: Iterable[Line]) -> dict[str, list[Line]]:
-    """Rows under the sections they stand in."""
-    found: dict[str, list[Line]] = {}
-    for line in lines:
-        found.setdefault(line.section, []).append(line)
-    return found
-
-
-def explanations(table: Table) -> list[tuple[str, str]]:
-    """Sentences about entries, each once, and the entries it is about in few words.
-
-    First come those that say why entries differ from the printed ones, then those that say why
-    entries are absent. A row without a place in brackets is meant as a whole.
-
-    >>> cells = Cell(1.0, 0.1, 5, reason="The law is another."), Cell(absent="Not run.")
-    >>> lines = Line("Normal", "IOPEA", cells), Line("Uniform", "IOPEA", cells)
-    >>> explanations(Table("a", "A", ("small", "large"), lines))
-    [('The law is another.', 'IOPEA (small)'), ('Not run.', 'IOPEA (large)')]
-    """
-    return [*grouped(table, "reason").items(), *grouped(table, "absent").items()]
-
-
-def grouped(table: Table, attribute: str) -> dict[str, str]:
-    """Texts that entries have as an attribute, and for each the entries in few words."""
-    found: dict[str, list[_Place]] = {}
-    for line in table.lines:
-        for column, cell in zip(table.columns, line.cells, strict=True):
-            if text := getattr(cell, attribute):
-                found.setdefault(text, []).append((line.name, line.section, column))
-    return {text: _entries(table, places) for text, places in found.items()}
-
-
-def _entries(table: Table, places: list[_Place]) -> str:
-    """Entries in few words: rows with the same places stand together."""
-    if len(places) > 1 and len(places) == len(table.lines) * len(table.columns):
-        return "all entries"
-    rows: dict[str, dict[str, list[str]]] = {}
-    for row, section, column in places:
-        rows.setdefault(row, {}).setdefault(section, []).append(column)
-    alike: dict[str, list[str]] = {}
-    for row, columns in rows.items():
-        alike.setdefault(_within(table, row, columns), []).append(row)
-    return "; ".join(
-        _AND.join(names) + (f" ({within})" if within else "") for within, names in alike.items()
-    )
-
-
-def _within(table: Table, row: str, columns: dict[str, list[str]]) -> str:
-    """Which entries of a row are meant: sections with the same columns stand together."""
-    everywhere = {line.section for line in table.lines if line.name == row}
-    alike: dict[tuple[str, ...], list[str]] = {}
-    for section, named in columns.items():
-        alike.setdefault(tuple(named), []).append(section)
-    said = []
-    for those, sections in alike.items():
-        words = [] if set(sections) == everywhere else [_AND.join(sections)]
-        if those != table.columns:
-            words.append(_AND.join(those))
-        said.append(": ".join(words))
-    return "; ".join(filter(None, said))
+#: Columns of the CSV form of entries: where an entry stands, and what it says.
+FIELDS = ("section", "row", "column", *(field.name for field in fields(Entry)))
 
 
 def to_csv(table: Table) -> str:
-    """A table in long form: one line for each entry, numbers to the last digit.
+    r"""A table as CSV.
 
-    >>> line = Line("Normal", "IOPEA", (Cell(2.5, 0.25, 20, command="iopea learn"),))
-    >>> print(to_csv(Table("a", "A", ("small",), (line,))).splitlines()[1])
-    Normal,IOPEA,small,2.5,0.25,20,cost,,,,,,,iopea learn,
+    One of entries is written in long form, a line for each entry, numbers to the last digit; any
+    other as it is shown.
+
+    >>> columns = Column.text("case"), Column("cost")
+    >>> to_csv(Table("a", "Costs", columns, (Line(("a, b", 1)),)))
+    'case,cost\n"a, b",1\n'
+    >>> line = Line(("IOPEA", Entry(2.5, 0.25, 20, command="iopea learn")), "Normal")
+    >>> to_csv(Table("a", "A", (Column.text(""), Column("small")), (line,))).splitlines()[1]
+    'Normal,IOPEA,small,2.5,0.25,20,cost,,,,,,,iopea learn,'
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(FIELDS)
-    for line in table.lines:
-        for column, cell in zip(table.columns, line.cells, strict=True):
-            values = (getattr(cell, field.name) for field in fields(Cell))
-            writer.writerow([line.section, line.name, column, *map(_plain, values)])
+    entries = list(table.entries())
+    if entries:
+        writer.writerow(FIELDS)
+        for line, column, entry in entries:
+            values = (getattr(entry, field.name) for field in fields(Entry))
+            writer.writerow([line.section, line.name, column.title, *map(_plain, values)])
+    else:
+        writer.writerow([column.title for column in table.columns])
+        writer.writerows(_shown(table.columns, line) for line in table.lines)
     return text.getvalue()
 
 
@@ -169,6 +69,16 @@ def _plain(value: object) -> str:
     return repr(float(value)) if isinstance(value, float) else str(value)
 
 
+def _shown(columns: Sequence[Column], line: Line) -> list[str]:
+    """The cells of a row as people read them."""
+    return [column.show(cell) for column, cell in zip(columns, line.cells, strict=True)]
+
+
+# Markdown
+
+_RULES = {"left": ":---", "right": "---:"}
+
+
 def to_markdown(table: Table, level: int = 2) -> str:
     """A table as GitHub reads it.
 
@@ -177,8 +87,9 @@ def to_markdown(table: Table, level: int = 2) -> str:
     table : Table.
     level : int. Of the heading; sections have the next one.
 
-    >>> cell = Cell(2.58, 0.01, 20, printed=2.6, verdict="reproduced")
-    >>> print(to_markdown(Table("a", "Costs", ("small",), (Line("", "IOPEA", (cell,)),))))
+    >>> entry = Entry(2.58, 0.01, 20, printed=2.6, verdict="reproduced")
+    >>> columns = Column.text(""), Column("small")
+    >>> print(to_markdown(Table("a", "Costs", columns, (Line(("IOPEA", entry)),))))
     ## Costs
     <BLANKLINE>
     |  | small |
@@ -189,30 +100,34 @@ def to_markdown(table: Table, level: int = 2) -> str:
     <BLANKLINE>
     """
     blocks = [f"{'#' * level} {markdown(table.title)}"]
-    sections = by_section(table.lines)
+    sections = table.sections
     for section, lines in sections.items():
         if len(sections) > 1:
             blocks.append(f"{'#' * (level + 1)} {markdown(section)}")
         rows = [
-            ["", *map(markdown, table.columns)],
-            [":---", *["---:"] * len(table.columns)],
-            *([markdown(line.name), *map(_markdown_cell, line.cells)] for line in lines),
+            [markdown(column.title) for column in table.columns],
+            [_RULES[column.side] for column in table.columns],
+            *(_markdown_row(table.columns, line) for line in lines),
         ]
         blocks.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
     if not sections:
         blocks.append(EMPTY)
-    said = [markdown(sentence) for sentence in filter(None, (key(table), *table.notes))]
+    said = [markdown(sentence) for sentence in filter(None, (table.key, *table.notes))]
     said += [
         f"{markdown(sentence)} *Entries: {markdown(entries)}.*"
-        for sentence, entries in explanations(table)
+        for sentence, entries in table.explanations
     ]
     if said:
         blocks.append("\n".join(f"- {sentence}" for sentence in said))
     return "\n\n".join(blocks) + "\n"
 
 
-def _markdown_cell(cell: Cell) -> str:
-    return "<br>".join(markdown(text) for text in (cell.text, printed_short(cell)) if text)
+def _markdown_row(columns: Sequence[Column], line: Line) -> list[str]:
+    below = (cell.beside if isinstance(cell, Entry) else "" for cell in line.cells)
+    return [
+        "<br>".join(markdown(text) for text in pair if text)
+        for pair in zip(_shown(columns, line), below, strict=True)
+    ]
 
 
 def markdown(text: str) -> str:
@@ -226,17 +141,219 @@ def markdown(text: str) -> str:
     return re.sub(r"^(\d*)([-#+.)])(?=\s)", r"\1\\\2", text)
 
 
+# LaTeX, for documents with the package booktabs
+
+#: Heights of rows with one and with two lines in a LaTeX table, and what a page holds of them.
+_ONE_LINE, _TWO_LINES, _PAGE = 1.0, 1.8, 48.0
+#: Most columns of a LaTeX table in larger type, and most characters in a line of their headings.
+_FEW, _HEADING = 5, 14
+_BELOW = (
+    "Below a value: how much dearer it is than the best policy of the class, and in brackets the"
+    " printed value."
+)
+_THIN = "\u2009"
+#: Characters with a meaning to LaTeX, and those its fonts have only in mathematics.
+_LATEX = {
+    **{sign: rf"\{sign}" for sign in "%&#_$"},
+    "{": r"\{",
+    "}": r"\}",
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': "''",
+    "[": "{[}",  # else an option of the end of a row before it
+    "]": "{]}",
+    "*": "{*}",
+    "–": "--",
+    "—": "---",
+    "−": "$-$",
+    "…": r"\dots{}",
+    "\u00a0": "~",
+    _THIN: r"\,",
+    "★": r"$\star$",
+    "○": r"$\circ$",
+    "√": r"$\surd$",
+    "∞": r"$\infty$",
+    **{
+        sign: rf"$\{name}$"
+        for sign, name in {
+            "±": "pm", "×": "times", "·": "cdot", "≠": "neq", "≤": "leq", "≥": "geq", "≈": "approx",
+            "→": "to", "α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "varepsilon",
+            "θ": "theta", "λ": "lambda", "μ": "mu", "π": "pi", "ρ": "rho", "σ": "sigma",
+            "τ": "tau", "φ": "varphi", "ω": "omega", "Γ": "Gamma", "Δ": "Delta", "Π": "Pi",
+            "Σ": "Sigma", "Ω": "Omega",
+        }.items()
+    },
+}  # fmt: skip
+_RAISED, _LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "₀₁₂₃₄₅₆₇₈₉"
+_FLAT = str.maketrans(_RAISED + _LOWERED, "0123456789-0123456789")
+
+
+def to_latex(table: Table) -> str:
+    r"""A table as LaTeX floats that need ``booktabs`` alone.
+
+    Sections stand between rules. A table too high for a page goes on in the next float, from the
+    start of a section. The sentences about entries stand below the floats, in a list.
+
+    >>> columns = Column.text(""), Column("z_e")
+    >>> line = Line(("IOPEA", Entry(0.25, 0.01, 20, unit="share")))
+    >>> print(to_latex(Table("a", "Gaps", columns, (line,))))
+    \begin{table}[htbp]
+      \centering\footnotesize\setlength{\tabcolsep}{4pt}
+      \caption{Gaps}
+      \label{tab:a}
+      \begin{tabular}{@{}lr@{}}
+        \toprule
+         & z\_e \\
+        \midrule
+        IOPEA & 25.00\,$\pm$\,1.00\,\% \\
+        \bottomrule
+      \end{tabular}
+    \end{table}
+    <BLANKLINE>
+    """
+    below = _BELOW if any(map(_two_lines, table.lines)) else ""
+    said = [_latex(sentence) for sentence in filter(None, (below, table.key, *table.notes))]
+    said += [
+        rf"{_latex(sentence)} \emph{{Entries: {_latex(entries)}.}}"
+        for sentence, entries in table.explanations
+    ]
+    lines: list[str] = []
+    for number, rows in enumerate(_pages(table)):
+        lines += _float(table, rows, number)
+    if said:
+        lines += ["", r"\begin{itemize}\footnotesize"]
+        lines += [rf"  \item {sentence}" for sentence in said]
+        lines.append(r"\end{itemize}")
+    return "\n".join(lines) + "\n"
+
+
+def _pages(table: Table) -> list[list[Line]]:
+    """Rows by the float they stand in."""
+    pages: list[list[Line]] = [[]]
+    height = 0.0
+    for lines in table.sections.values():
+        rows = sum(_TWO_LINES if _two_lines(line) else _ONE_LINE for line in lines) + _TWO_LINES
+        if pages[-1] and height + rows > _PAGE:
+            pages.append([])
+            height = 0.0
+        pages[-1] += lines
+        height += rows
+    return pages
+
+
+def _two_lines(line: Line) -> bool:
+    return any(entry.printed is not None or entry.gap_text for entry in line.entries)
+
+
+def _float(table: Table, rows: list[Line], number: int) -> list[str]:
+    """One float with some of the rows of a table."""
+    width = len(table.columns)
+    title = f"{table.title} (continued)" if number else table.title
+    size, apart = ("footnotesize", 4) if width <= _FEW else ("scriptsize", 3)
+    label = re.sub(r"[^\w:.-]+", "-", table.name, flags=re.ASCII)
+    sides = "".join(column.side[0] for column in table.columns)
+    lines = [
+        r"\begin{table}[htbp]",
+        rf"  \centering\{size}\setlength{{\tabcolsep}}{{{apart}pt}}",
+        rf"  \caption{{{_latex(title)}}}",
+        rf"  \label{{tab:{label}{f'-{number + 1}' if number else ''}}}",
+        rf"  \begin{{tabular}}{{@{{}}{sides}@{{}}}}",
+        r"    \toprule",
+        rf"    {' & '.join(map(_latex_heading, table.columns))} \\",
+    ]
+    found: dict[str, list[Line]] = {}
+    for line in rows:
+        found.setdefault(line.section, []).append(line)
+    for section, under in found.items():
+        lines.append(r"    \midrule")
+        if len(table.sections) > 1:
+            heading = rf"\emph{{{_latex(section)}}}"
+            lines.append(rf"    \multicolumn{{{width}}}{{@{{}}l@{{}}}}{{{heading}}} \\")
+        for line in under:
+            lines += [f"    {text}" for text in _latex_row(table.columns, line)]
+    if not rows:
+        lines += [r"    \midrule", rf"    \multicolumn{{{width}}}{{@{{}}l@{{}}}}{{{EMPTY}}} \\"]
+    return [*lines, r"    \bottomrule", r"  \end{tabular}", r"\end{table}"]
+
+
+def _latex_row(columns: Sequence[Column], line: Line) -> list[str]:
+    """A row: values, and where there is more to say a smaller line below them."""
+    first = " & ".join(
+        _latex(
+            cell.value_text.replace(" ", _THIN) if isinstance(cell, Entry) else column.show(cell)
+        )
+        for column, cell in zip(columns, line.cells, strict=True)
+    )
+    if not _two_lines(line):
+        return [rf"{first} \\"]
+    below = [rf"\tiny {text}" if text else "" for text in map(_latex_below, line.cells)]
+    return [rf"{first} \\[-0.4ex]", rf"{' & '.join(below)} \\"]
+
+
+def _latex_below(cell: Cell) -> str:
+    """The gap of an entry, and the printed value."""
+    if not isinstance(cell, Entry):
+        return ""
+    printed = f"[{cell.beside.removeprefix('printed ')}]" if cell.beside else ""
+    return _latex(f"{cell.gap_text.strip('()')} {printed}".strip())
+
+
+def _latex_heading(column: Column) -> str:
+    """A heading; one of many words on several lines."""
+    lines = textwrap.wrap(column.title, _HEADING, break_long_words=False)
+    text = r" \\ ".join(map(_latex, lines))
+    side = column.side[0]
+    return rf"\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}{text}\end{{tabular}}" if lines[1:] else text
+
+
+def _latex(text: str) -> str:
+    r"""Text without a meaning to LaTeX.
+
+    >>> print(_latex("★ 5 % of z_e & 10⁻¹²"))
+    $\star$ 5 \% of z\_e \& 10$^{-12}$
+    """
+    pieces = re.findall(f"[{_RAISED}]+|[{_LOWERED}]+|.", text, re.DOTALL)
+    return "".join(map(_latex_piece, pieces))
+
+
+def _latex_piece(piece: str) -> str:
+    if piece[0] in _RAISED:
+        return f"$^{{{piece.translate(_FLAT)}}}$"
+    if piece[0] in _LOWERED:
+        return f"$_{{{piece.translate(_FLAT)}}}$"
+    return " " if piece in "\t\r\n" else _LATEX.get(piece, piece)
+
+
+# Terminal
+
+_COLOURS: dict[Verdict | None, str] = {
+    "reproduced": "green",
+    "differs": "yellow",
+    "better": "cyan",
+    None: "dim",
+}
+#: Characters that no terminal has in a row.
+_NO_LIMIT = 10_000
+
+
 def print_table(console: Console, table: Table) -> None:
     """Print a table and what is to be said about it."""
+    from rich.table import Table as Grid
+    from rich.text import Text
+
     console.print(Text(table.title, style="bold"))
     if table.lines:
-        for grid in _grids(console, table, range(len(table.columns))):
+        for grid in _grids(console, table, range(1, len(table.columns))):
             console.print(grid)
     else:
         console.print(EMPTY)
-    for sentence in filter(None, (key(table), *table.notes)):
+    for sentence in filter(None, (table.key, *table.notes)):
         console.print(Text(sentence))
-    if said := explanations(table):
+    if said := table.explanations:
         listed = Grid.grid(padding=(0, 1, 0, 0))
         for sentence, entries in said:
             listed.add_row("•", Text.assemble(sentence, " ", (f"{entries}.", "dim")))
@@ -256,30 +373,181 @@ def _grids(console: Console, table: Table, columns: range) -> list[Grid]:
 
 
 def _grid(table: Table, columns: range, stacked: bool) -> Grid:
-    """Rows under some columns for a terminal; gaps stand below values if ``stacked``."""
+    """Rows under some columns after the first; gaps stand below values if ``stacked``."""
+    from rich import box
+    from rich.table import Table as Grid
+    from rich.text import Text
+
     grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
-    words = [word for line in table.lines for word in line.name.split()]
-    grid.add_column("", min_width=max(map(len, words), default=0))
-    for number in columns:
-        lines = [_entry(line.cells[number], stacked).plain for line in table.lines]
-        width = max(len(text) for text in "\n".join(lines).split("\n"))
-        grid.add_column(Text(table.columns[number]), justify="right", min_width=width)
-    sections = by_section(table.lines)
-    for section, under in sections.items():
-        grid.add_section()
-        if len(sections) > 1:
-            grid.add_row(Text(section, style="bold italic"))
-        for line in under:
-            grid.add_row(
-                Text(line.name), *(_entry(line.cells[number], stacked) for number in columns)
-            )
+    numbers = (0, *columns)
+    cells = [
+        [_on_terminal(table.columns[number], line.cells[number], stacked) for number in numbers]
+        for line in table.lines
+    ]
+    for place, number in enumerate(numbers):
+        column = table.columns[number]
+        texts = [row[place].plain for row in cells]
+        # Text may go on in the next line, numbers may not.
+        pieces = " ".join(texts).split() if column.side == "left" else "\n".join(texts).split("\n")
+        width = max(map(len, pieces), default=0)
+        grid.add_column(Text(column.title), justify=column.side, min_width=width)
+    section = None
+    for line, row in zip(table.lines, cells, strict=True):
+        if line.section != section:
+            section = line.section
+            grid.add_section()
+            if len(table.sections) > 1:
+                grid.add_row(Text(section, style="bold italic"))
+        grid.add_row(*row)
     return grid
 
 
-def _entry(cell: Cell, stacked: bool) -> Text:
-    """The lines of an entry on a terminal."""
-    value = "\n".join(filter(None, value_and_gap(cell))) if stacked else cell.text
-    text = Text(value)
-    if beside := printed_short(cell):
-        text.append("\n").append(beside, style=_COLOURS[cell.verdict])
+def _on_terminal(column: Column, cell: Cell, stacked: bool) -> Text:
+    """The lines of a cell."""
+    from rich.text import Text
+
+    if not isinstance(cell, Entry):
+        return Text(column.show(cell))
+    lines = filter(None, (cell.value_text, cell.gap_text))
+    text = Text("\n".join(lines) if stacked else cell.text)
+    if cell.beside:
+        text.append("\n").append(cell.beside, style=_COLOURS[cell.verdict])
     return text
+
+
+# HTML
+
+_NO_BREAK = "\u00a0"
+_SVG = "{http://www.w3.org/2000/svg}"
+_XLINK = "{http://www.w3.org/1999/xlink}"
+
+
+def to_html(report: Report) -> str:
+    """A report as a page that opens offline.
+
+    Style, script and figures are in the page; a browser is told to load nothing else. Tables sort
+    by their columns within sections. An entry leads to the command that makes it again: in a bar
+    with the test and the reason behind it, or without a script in the list of commands.
+
+    >>> page = to_html(Report("Costs & gaps", ("All is well.",), (), (("version", "1.0"),)))
+    >>> "<title>Costs &amp; gaps</title>" in page
+    True
+    """
+    made: dict[str, list[str]] = {}
+    for part in report.parts:
+        for command, what in _commands(part):
+            made.setdefault(command, []).append(what)
+    ids = {command: f"command-{number}" for number, command in enumerate(made, 1)}
+    return _page().render(report=report, made=made, ids=ids)
+
+
+def _commands(part: object) -> Iterator[tuple[str, str]]:
+    """The commands of a part, and what each makes."""
+    if isinstance(part, Table):
+        for command, entries in part.grouped("command").items():
+            yield command, f"{part.title.rstrip('.')}: {entries}"
+    elif isinstance(part, Figure) and part.command:
+        yield part.command, part.title
+
+
+@cache
+def _page() -> Template:
+    """The template of a page."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        loader=PackageLoader("iopea.comparison"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    helpers: dict[str, Any] = {
+        "MARKS": MARKS,
+        "EMPTY": EMPTY,
+        "zip": zip,
+        "kind": lambda part: type(part).__name__,
+        "is_entry": lambda cell: isinstance(cell, Entry),
+        "is_number": lambda cell: isinstance(cell, int | float) and not math.isnan(cell),
+        "caption": _caption,
+        "about": _about,
+        # The library draws its figures: what is inlined was parsed and cleaned.
+        "inline": lambda figure, prefix: Markup(_inline_svg(figure, prefix)),
+        "together": lambda text: text.replace(" ", _NO_BREAK),
+    }
+    environment.globals |= helpers
+    return environment.get_template("report.html")
+
+
+def _caption(table: Table) -> str:
+    """How to read a table, and how many printed values hold."""
+    entries = [entry for _, _, entry in table.entries() if entry.seeds]
+    said = []
+    if any(not math.isnan(entry.half) for entry in entries):
+        said.append("Mean over seeds ± half of its 95 % interval.")
+    if any(entry.gap_text for entry in entries):
+        said.append("In brackets: how much dearer than the best policy of the class.")
+    said.append(table.key)
+    if any(entry.command for entry in entries):
+        said.append("Select an entry for the command that makes it again.")
+    return " ".join(filter(None, said))
+
+
+def _about(entry: Entry) -> str:
+    """What is known of an entry beside its value, in sentences."""
+    said = []
+    if entry.seeds:
+        said.append("1 seed." if entry.seeds == 1 else f"{entry.seeds} seeds.")
+    if entry.p_value is not None and not math.isnan(entry.p_value):
+        said.append(f"p = {entry.p_value:.2g}.")
+    if entry.printed is not None:
+        stands = f", {entry.verdict}" if entry.verdict else ""
+        said.append(f"Printed {entry.printed_text}{stands}.")
+    return " ".join(filter(None, [*said, entry.reason, entry.absent]))
+
+
+def _inline_svg(figure: Figure, prefix: str) -> str:
+    """An SVG for a page: ids and styles of its own, no metadata and no scripts.
+
+    Matplotlib gives the same ids to clip paths, markers and glyphs of every figure, and a style
+    to all elements of the document.
+    """
+    root = ElementTree.fromstring(figure.svg)
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if not child.tag.startswith(_SVG) or child.tag[len(_SVG) :] in ("metadata", "script"):
+                parent.remove(child)
+    names = (f"{prefix}-{number}" for number in count(1))
+    new = {old: next(names) for element in root.iter() if (old := element.get("id"))}
+    for element in root.iter():
+        element.tag = element.tag.removeprefix(_SVG)
+        element.attrib = dict(_attributes(element, new))
+        if element.tag == "style":
+            element.text = re.sub(r"([^{},]+)(?=[,{])", rf"#{prefix} \1", element.text or "")
+    root.set("id", prefix)
+    root.set("role", "img")
+    root.set("aria-label", figure.title)
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _attributes(element: ElementTree.Element, new: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Attributes with the new ids where they have or name an old one."""
+    for name, value in element.attrib.items():
+        name = name.removeprefix(_XLINK)
+        if name.startswith("on"):
+            continue
+        if name == "id":
+            value = new[value]
+        elif name == "href":
+            if not value.startswith(("#", "data:")):
+                continue
+            value = "#" + new.get(value[1:], value[1:]) if value[0] == "#" else value
+        else:
+            value = re.sub(
+                r"url\((['\"]?)#([^)'\"]+)\1\)",
+                lambda found: f"url(#{new.get(found[2], found[2])})",
+                value,
+            )
+        yield name, value

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from iopea.comparison.formats import to_csv, to_markdown
-from iopea.comparison.latex import to_latex
-from iopea.comparison.report import to_html
+from iopea.comparison.formats import to_csv, to_html, to_latex, to_markdown
 from iopea.comparison.tables import Figure, Report, Table
 from iopea.errors import InputError
 from iopea.storage import writing
@@ -32,11 +29,11 @@ def write_report(report: Report, directory: str | Path, page: str = PAGE) -> Pat
                 ("md", to_markdown(part)),
                 ("tex", to_latex(part)),
             ):
-                write_file(folder / "tables" / f"{part.name}.{suffix}", text.encode())
-        else:
-            write_file(folder / "figures" / f"{part.name}.svg", part.svg.encode())
-            write_file(folder / "figures" / f"{part.name}.png", part.png)
-    write_file(folder / page, to_html(report).encode())
+                _write(folder / "tables" / f"{part.name}.{suffix}", text.encode())
+        elif isinstance(part, Figure):
+            _write(folder / "figures" / f"{part.name}.svg", part.svg.encode())
+            _write(folder / "figures" / f"{part.name}.png", part.png)
+    _write(folder / page, to_html(report).encode())
     return folder / page
 
 
@@ -45,29 +42,28 @@ def write_document(report: Report, path: str | Path) -> None:
     target = Path(path)
     check_document(target)
     lines = [f"# {report.title}", "", *(f"{paragraph}\n" for paragraph in report.lead)]
-    for part in report.parts:
+    for level, part in report.levels:
         if isinstance(part, Table):
-            lines.append(to_markdown(part))
+            lines.append(to_markdown(part, level))
             continue
-        lines += [f"## {part.title}", "", *picture_beside(target, part)]
-    lines += made_how(report.facts)
-    write_file(target, ("\n".join(lines) + "\n").encode())
+        lines += [f"{'#' * level} {part.title}", ""]
+        if isinstance(part, Figure):
+            lines += _picture_beside(target, part)
+        else:
+            lines += [f"{paragraph}\n" for paragraph in part.lead]
+    lines += ["## How this was made", "", *(f"- {name}: {value}" for name, value in report.facts)]
+    _write(target, ("\n".join(lines) + "\n").encode())
 
 
-def picture_beside(document: Path, figure: Figure) -> list[str]:
+def _picture_beside(document: Path, figure: Figure) -> list[str]:
     """Write a figure to the folder of a Markdown file, and return the lines that show it."""
     picture = Path(document.stem) / f"{figure.name}.png"
-    write_file(document.parent / picture, figure.png)
+    _write(document.parent / picture, figure.png)
     shown = f"![{figure.title}]({picture.as_posix()})"
     return [shown, "", figure.caption, "", f"`{figure.command}`", ""]
 
 
-def made_how(facts: Sequence[tuple[str, str]]) -> list[str]:
-    """Versions, seeds and the like, as the last lines of a Markdown file."""
-    return ["## How this was made", "", *(f"- {name}: {value}" for name, value in facts)]
-
-
-def write_file(path: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes) -> None:
     """Write a file whole, and make its folder; a refusal is a sentence."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,11 @@
-"""Tables of results, made from rows; how they are written is a matter of :mod:`formats`."""
+"""Tables, figures and reports as data; :mod:`~iopea.comparison.formats` writes them."""
 
 from __future__ import annotations
 
 import math
 import platform
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Literal
@@ -13,18 +15,25 @@ from iopea.comparison.statistics import LEVEL
 
 Verdict = Literal["reproduced", "differs", "better"]
 Unit = Literal["cost", "share"]
+Side = Literal["left", "right"]
 
 #: Costs are shown to so many digits after the point at the most.
 _SMALLEST = 1e-3
 #: Signs of a significant improvement, and of the opposite.
 IMPROVED, WORSE = "★", "○"
+#: How an entry stands to the printed one, in one sign.
+MARKS: dict[Verdict, str] = {"reproduced": "=", "differs": "≠", "better": "+"}
+#: What stands where there is no value.
+NOTHING = "–"
+#: Between names, which may have commas.
+_AND = " / "
 #: Packages whose versions a report names.
 _PACKAGES = ("numpy", "scipy", "numba", "polars", "joblib")
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One entry of a table.
+class Entry:
+    """A measured cell: a mean over seeds, with all that is known of it.
 
     Attributes
     ----------
@@ -55,22 +64,67 @@ class Cell:
     absent: str = ""
 
     @property
-    def text(self) -> str:
-        """The value as people read it.
+    def value_text(self) -> str:
+        """The mean with its interval, as people read it.
 
-        >>> Cell(2.5731, 0.0012, 20, gap=0.0004, sign="★").text
-        '★2.573 ± 0.001 (0.04 %)'
-        >>> Cell(0.0107, 0.0003, 20, unit="share").text
+        >>> Entry(2.5731, 0.0012, 20, gap=0.0004, sign="★").value_text
+        '★2.573 ± 0.001'
+        >>> Entry(0.0107, 0.0003, 20, unit="share").value_text
         '1.07 ± 0.03 %'
         """
         if not self.seeds or math.isnan(self.mean):
-            return "–"
+            return NOTHING
         if self.unit == "share":
             return f"{self.sign}{_with_error(100 * self.mean, 100 * self.half, 2)} %"
         size = max(abs(self.mean), _SMALLEST)
         places = max(0, 3 - math.floor(math.log10(size)))
-        gap = "" if self.gap is None else f" ({percent(self.gap)})"
-        return f"{self.sign}{_with_error(self.mean, self.half, places)}{gap}"
+        return f"{self.sign}{_with_error(self.mean, self.half, places)}"
+
+    @property
+    def gap_text(self) -> str:
+        """The gap to the best policy in brackets; empty where there is none.
+
+        >>> Entry(2.5731, 0.0012, 20, gap=0.0004).gap_text
+        '(0.04 %)'
+        """
+        shown = self.unit == "cost" and self.gap is not None and self.value_text != NOTHING
+        return f"({percent(self.gap or 0.0)})" if shown else ""
+
+    @property
+    def text(self) -> str:
+        """Value and gap.
+
+        >>> Entry(2.5731, 0.0012, 20, gap=0.0004, sign="★").text
+        '★2.573 ± 0.001 (0.04 %)'
+        """
+        return f"{self.value_text} {self.gap_text}".rstrip()
+
+    @property
+    def printed_text(self) -> str:
+        """The paper's value in the unit of the entry; empty where there is none.
+
+        >>> Entry(printed=2.60).printed_text, Entry(unit="share", printed=0.0107).printed_text
+        ('2.6', '1.07 %')
+        """
+        if self.printed is None:
+            return ""
+        return f"{100 * self.printed:.6g} %" if self.unit == "share" else f"{self.printed:.1f}"
+
+    @property
+    def beside(self) -> str:
+        """The paper's value and, in a sign, how the entry stands to it.
+
+        >>> Entry(2.58, 0.01, 20, printed=2.6, verdict="reproduced").beside
+        'printed 2.6 ='
+        """
+        if self.printed is None:
+            return ""
+        mark = MARKS[self.verdict] if self.verdict else ""
+        return f"printed {self.printed_text} {mark}".rstrip()
+
+
+#: Text, a number that the column writes, an entry; nothing where there is no value.
+Cell = str | float | None | Entry
 
 
 def _with_error(value: float, half: float, places: int) -> str:
@@ -101,12 +155,54 @@ def percent(share: float) -> str:
 
 
 @dataclass(frozen=True)
-class Line:
-    """One row of a table; ``section`` is what it stands under."""
+class Column:
+    """A column of a table.
 
-    section: str
-    name: str
+    Attributes
+    ----------
+    title : str. Its heading.
+    spec : str. How its numbers are written, as :func:`format` takes it.
+    side : str. On which side its cells stand.
+    """
+
+    title: str
+    spec: str = ""
+    side: Side = "right"
+
+    @classmethod
+    def text(cls, title: str) -> Column:
+        """A column of text, which stands on the left."""
+        return cls(title, side="left")
+
+    def show(self, cell: Cell) -> str:
+        """A cell as people read it.
+
+        >>> Column("T", ",").show(10_000), Column("T").show(None), Column.text("case").show("a")
+        ('10,000', '–', 'a')
+        """
+        if isinstance(cell, str):
+            return cell
+        if isinstance(cell, Entry):
+            return cell.text
+        return NOTHING if cell is None or math.isnan(cell) else format(cell, self.spec)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of a table; its first cell is its name, and ``section`` is what it stands under."""
+
     cells: tuple[Cell, ...]
+    section: str = ""
+
+    @property
+    def name(self) -> str:
+        """The first cell."""
+        return str(self.cells[0])
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The measured cells."""
+        return tuple(cell for cell in self.cells if isinstance(cell, Entry))
 
 
 @dataclass(frozen=True)
@@ -117,16 +213,107 @@ class Table:
     ----------
     name : str. Fit for a file.
     title : str. What it shows, in a sentence.
-    columns : tuple of str.
-    lines : tuple of Line. Those of a section stand together.
+    columns : tuple of Column. The first is that of the names of rows.
+    lines : tuple of Line. Each as long as there are columns; those of a section stand together.
     notes : tuple of str. Sentences below the table.
     """
 
     name: str
     title: str
-    columns: tuple[str, ...]
+    columns: tuple[Column, ...]
     lines: tuple[Line, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def sections(self) -> dict[str, list[Line]]:
+        """Rows under the sections they stand in."""
+        found: dict[str, list[Line]] = {}
+        for line in self.lines:
+            found.setdefault(line.section, []).append(line)
+        return found
+
+    def entries(self) -> Iterator[tuple[Line, Column, Entry]]:
+        """The measured cells, row by row, with where they stand."""
+        for line in self.lines:
+            for column, cell in zip(self.columns, line.cells, strict=True):
+                if isinstance(cell, Entry):
+                    yield line, column, cell
+
+    @property
+    def key(self) -> str:
+        """What the signs beside printed values mean, and how often each occurs.
+
+        >>> entry = Entry(2.58, 0.01, 20, printed=2.6, verdict="reproduced")
+        >>> Table("a", "A", (Column(""), Column("x")), (Line(("IOPEA", entry)),)).key
+        'Printed values: = reproduced (1).'
+        """
+        found = Counter(entry.verdict for _, _, entry in self.entries())
+        present = [
+            f"{mark} {verdict} ({found[verdict]})"
+            for verdict, mark in MARKS.items()
+            if found[verdict]
+        ]
+        return f"Printed values: {', '.join(present)}." if present else ""
+
+    @property
+    def explanations(self) -> list[tuple[str, str]]:
+        """Sentences about entries, each once, and the entries it is about in few words.
+
+        First come those that say why entries differ from the printed ones, then those that say why
+        entries are absent. A row without a place in brackets is meant as a whole.
+
+        >>> cells = "IOPEA", Entry(1.0, 0.1, 5, reason="The law is another."), Entry(absent="Why.")
+        >>> lines = Line(cells, "Normal"), Line(cells, "Uniform")
+        >>> Table("a", "A", (Column(""), Column("small"), Column("large")), lines).explanations
+        [('The law is another.', 'IOPEA (small)'), ('Why.', 'IOPEA (large)')]
+        """
+        return [*self.grouped("reason").items(), *self.grouped("absent").items()]
+
+    def grouped(self, attribute: str) -> dict[str, str]:
+        """Texts that entries have as an attribute, and for each the entries in few words."""
+        found: dict[str, list[_Place]] = {}
+        for line, column, entry in self.entries():
+            if text := getattr(entry, attribute):
+                found.setdefault(text, []).append((line.name, line.section, column.title))
+        return {text: self._named(places) for text, places in found.items()}
+
+    def _named(self, places: list[_Place]) -> str:
+        """Entries in few words: rows with the same places stand together."""
+        if len(places) > 1 and len(places) == len(self.lines) * (len(self.columns) - 1):
+            return "all entries"
+        rows: dict[str, dict[str, list[str]]] = {}
+        for row, section, column in places:
+            rows.setdefault(row, {}).setdefault(section, []).append(column)
+        alike: dict[str, list[str]] = {}
+        for row, columns in rows.items():
+            alike.setdefault(self._within(row, columns), []).append(row)
+        return "; ".join(
+            _AND.join(names) + (f" ({within})" if within else "") for within, names in alike.items()
+        )
+
+    def _within(self, row: str, columns: dict[str, list[str]]) -> str:
+        """Which entries of a row are meant: sections with the same columns stand together."""
+        everywhere = {line.section for line in self.lines if line.name == row}
+        titles = tuple(column.title for column in self.columns[1:])
+        alike: dict[tuple[str, ...], list[str]] = {}
+        for section, named in columns.items():
+            alike.setdefault(tuple(named), []).append(section)
+        said = []
+        for those, sections in alike.items():
+            words = [] if set(sections) == everywhere else [_AND.join(sections)]
+            if those != titles:
+                words.append(_AND.join(those))
+            said.append(": ".join(words))
+        return "; ".join(filter(None, said))
+
+
+#: Row, section and column of an entry.
+_Place = tuple[str, str, str]
+
+
+def entry_columns(titles: tuple[str, ...]) -> tuple[Column, ...]:
+    """Columns of entries, after the one of the names of rows."""
+    return (Column.text(""), *map(Column, titles))
 
 
 @dataclass(frozen=True)
@@ -151,6 +338,14 @@ class Figure:
 
 
 @dataclass(frozen=True)
+class Heading:
+    """The start of a part of a report, with what is to be said about it in paragraphs."""
+
+    title: str
+    lead: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Report:
     """Tables and figures with what is to be said about them.
 
@@ -158,14 +353,25 @@ class Report:
     ----------
     title : str.
     lead : tuple of str. Paragraphs at the top.
-    parts : tuple of Table and Figure. In their order.
+    parts : tuple of Table, Figure and Heading. In their order; after the first heading, tables and
+        figures stand one level below.
     facts : tuple of (str, str). Versions, seeds and the like, at the foot.
     """
 
     title: str
     lead: tuple[str, ...]
-    parts: tuple[Table | Figure, ...]
+    parts: tuple[Table | Figure | Heading, ...]
     facts: tuple[tuple[str, str], ...]
+
+    @property
+    def levels(self) -> list[tuple[int, Table | Figure | Heading]]:
+        """The parts with the levels of their headings, of which the title has the first."""
+        found: list[tuple[int, Table | Figure | Heading]] = []
+        below = 2
+        for part in self.parts:
+            found.append((2 if isinstance(part, Heading) else below, part))
+            below = 3 if isinstance(part, Heading) else below
+        return found
 
 
 def run_facts(seeds: range, evaluation: int, finished: int) -> tuple[tuple[str, str], ...]:

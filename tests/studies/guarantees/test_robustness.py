@@ -74,12 +74,12 @@ def values():
 def test_a_study_has_tables_a_figure_and_checks_with_small_error(values):
     study, found = values
     finding = study.finding(False, found)
-    assert [grid.name for grid in finding.grids] == [
+    assert [table.name for table in finding.tables] == [
         "robustness-demand", "robustness-range", "robustness-change",
     ]  # fmt: skip
-    for grid in finding.grids:
-        assert grid.rows
-        assert all(len(row) == len(grid.columns) for row in grid.rows)
+    for table in finding.tables:
+        assert table.lines
+        assert all(len(line.cells) == len(table.columns) for line in table.lines)
     assert finding.figures[0].png.startswith(b"\x89PNG")
     assert sum(check.false_alarm for check in finding.checks) < 1e-6 / 6
     assert all(check.passed for check in finding.checks)

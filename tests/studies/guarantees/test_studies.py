@@ -164,9 +164,9 @@ def test_the_promise_holds(study: type[Study]) -> None:
     assert not failed(finding)
     assert finding.lead
     assert len(finding.figures) == 1
-    for grid in finding.grids:
-        assert grid.rows
-        assert {len(row) for row in grid.rows} == {len(grid.columns)}
+    for table in finding.tables:
+        assert table.lines
+        assert {len(line.cells) for line in table.lines} == {len(table.columns)}
 
 
 def test_quick_studies_hardly_ever_raise_a_false_alarm() -> None:

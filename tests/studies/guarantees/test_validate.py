@@ -9,14 +9,13 @@ from scipy.stats import binom, binomtest
 from typer.testing import CliRunner
 
 import iopea
-from iopea.cli import learn as cli
-from iopea.cli import validate as cli_validate
-from iopea.comparison.tables import Figure
+from iopea.cli import app as cli
+from iopea.comparison.tables import Column, Figure, Line, Table
 from iopea.elimination.theorem import Elimination, Paired
 from iopea.studies.guarantees import survival
 from iopea.studies.guarantees.cases import QUICK, cases, published_cases
 from iopea.studies.guarantees.registry import STUDIES
-from iopea.studies.guarantees.study import Check, Finding, Grid, Part, Study
+from iopea.studies.guarantees.study import Check, Finding, Part, Study
 from iopea.studies.guarantees.survival import Runs, Survival, most_lost, most_proved, upper_bound
 from iopea.studies.guarantees.truths import system_from
 from iopea.studies.guarantees.yardstick import newsvendor_costs, yardstick
@@ -61,7 +60,15 @@ class Coin(Study):
         heads = sum(value["heads"] for value in values.values())
         return Finding(
             ("Tossed.",),
-            (Grid("coin", "Tosses_1", ("case", "heads"), (("all", str(heads)),), ("A note.",)),),
+            (
+                Table(
+                    "coin",
+                    "Tosses_1",
+                    (Column.text("case"), Column("heads")),
+                    (Line(("all", heads)),),
+                    ("A note.",),
+                ),
+            ),
             (Figure("coin", "A picture", "Caption.", "<svg/>", b"png", "iopea validate coin"),),
             (
                 Check("Half are heads", f"{heads} of {heads}", self.kept, 1e-9),
@@ -74,7 +81,7 @@ class Coin(Study):
 def coin(monkeypatch, tmp_path):
     def register(*coins, **options):
         found = {"coin": Coin(tmp_path / "log", **options)} | dict(coins)
-        monkeypatch.setattr(cli_validate, "STUDIES", found)
+        monkeypatch.setattr("iopea.studies.guarantees.registry.STUDIES", found)
         return tmp_path / "log"
 
     return register
@@ -107,6 +114,7 @@ def test_everything_is_written(command, coin, tmp_path):
     assert (status, err) == (0, "")
     assert "pass coin: Half are heads" in " ".join(out.split())
     assert (tmp_path / "out/tables/coin.csv").read_text() == "case,heads\nall,6\n"
+    assert "A coin is fair" in (tmp_path / "out/report.html").read_text()
     assert (tmp_path / "out/figures/coin.png").read_bytes() == b"png"
     assert (tmp_path / "out/figures/coin.svg").read_text() == "<svg/>"
     assert (tmp_path / "docs/promises/coin.png").read_bytes() == b"png"

@@ -17,9 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iopea.cli import learn as cli
-from iopea.comparison.curves import Curve
-from iopea.comparison.figures import costs_over_time
+from iopea.cli import app as cli
+from iopea.comparison.figures import Curve, costs_over_time
 from iopea.comparison.statistics import growth, holm, mean_of, welch
 from iopea.studies.reproduction import costs, curves
 from iopea.studies.reproduction import scenarios as scenarios_module
@@ -274,8 +273,9 @@ def test_seeds_are_the_same_for_all_learners_of_a_setting():
 def test_an_interrupted_run_says_that_it_can_go_on(tmp_path):
     command = [sys.executable, "-c", "import signal; "
                "signal.signal(signal.SIGINT, signal.default_int_handler); "
-               "from iopea.cli.learn import main; main()", "reproduce", "table-queue", "--workers", "2",
-               "--seeds", "200", "--rows", "iopea", "--out", tmp_path / "out"]  # fmt: skip
+               "from iopea.cli.app import main; main()", "reproduce", "table-queue",
+               "--workers", "2", "--seeds", "200", "--rows", "iopea",
+               "--out", tmp_path / "out"]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 100
     while len(list(tmp_path.glob("out/tasks/*.parquet"))) < 8 and time.monotonic() < deadline:

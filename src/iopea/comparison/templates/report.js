@@ -8,9 +8,13 @@ for (const table of document.querySelectorAll("table")) {
     rows: [...body.rows].filter((row) => !row.classList.contains("section")),
   }));
 
+  const all = sections.flatMap(({ rows }) => rows);
+  const numeric = headings.map((_, column) =>
+    all.some((row) => row.cells[column]?.dataset.value !== undefined));
+
   const compare = (column, up) => (one, other) => {
     const [a, b] = [one.cells[column], other.cells[column]];
-    if (column === 0) {
+    if (!numeric[column]) {
       return up * a.textContent.localeCompare(b.textContent, "en", { numeric: true });
     }
     const [x, y] = [a, b].map((cell) => parseFloat(cell.dataset.value));

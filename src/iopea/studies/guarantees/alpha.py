@@ -10,10 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from iopea.comparison.figures import drawing, finished
-from iopea.comparison.tables import Figure
+from iopea.comparison.tables import Column, Figure, Line, Table
 from iopea.studies.guarantees.fits import at_most_worst, exponent_text, level, power, worst
 from iopea.studies.guarantees.gaps import ArmsPart, advantage_at, final_regrets, has_learned
-from iopea.studies.guarantees.study import Check, Finding, Grid, Part, Study, Values
+from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
 from iopea.studies.guarantees.sweep import command, draw_sweep, mean_text
 from iopea.systems.hard_instance import HardInstance
 from iopea.types import Array
@@ -57,11 +57,17 @@ class Alpha(Study):
             "Δ/Δ₀ is the advantage of the best block at which regret was largest, as a multiple of "
             "sqrt(w/T') with T' = αT episodes.",
         )
-        grid = Grid(
+        table = Table(
             "alpha",
             f"Worst regret after {_HORIZON[full]:,} steps by α",
-            ("α", "regret", "Δ/Δ₀", "lower bound", "regret · √α"),
-            tuple(_row(full, rows[reveal][0].instance, regrets[reveal]) for reveal in rows),
+            (
+                Column("α"),
+                Column("regret"),
+                Column("Δ/Δ₀", "g"),
+                Column("lower bound", ".4g"),
+                Column("regret · √α", ".4g"),
+            ),
+            tuple(_line(full, rows[reveal][0].instance, regrets[reveal]) for reveal in rows),
             notes,
         )
         lead = (
@@ -73,7 +79,7 @@ class Alpha(Study):
             f"{len(_MULTIPLES[full])} advantages of the best block counts.",
         )
         return Finding(
-            lead, (grid,), (_figure(points, curves, full),), tuple(_checks(full, rows, regrets))
+            lead, (table,), (_figure(points, curves, full),), tuple(_checks(full, rows, regrets))
         )
 
 
@@ -105,14 +111,16 @@ def _share(reveal: int) -> str:
     return f"1/{reveal}" if reveal > 1 else "1"
 
 
-def _row(full: bool, instance: HardInstance, regrets: Array) -> tuple[str, ...]:
+def _line(full: bool, instance: HardInstance, regrets: Array) -> Line:
     sample, place = worst(regrets)
-    return (
-        _share(instance.reveal),
-        mean_text(sample),
-        f"{_MULTIPLES[full][place]:g}",
-        f"{instance.lower_bound(_HORIZON[full]):.4g}",
-        f"{sample.mean() / math.sqrt(instance.reveal):.4g}",
+    return Line(
+        (
+            _share(instance.system.reveal),
+            mean_text(sample),
+            _MULTIPLES[full][place],
+            instance.system.lower_bound(_HORIZON[full]),
+            float(sample.mean()) / math.sqrt(instance.system.reveal),
+        )
     )
 
 
@@ -138,7 +146,7 @@ def _checks(full: bool, rows: dict[int, list[ArmsPart]], regrets: dict[int, Arra
 def _figure(points: Array, curves: Array, full: bool) -> Figure:
     horizon = _HORIZON[full]
     lower = [
-        HardInstance(policies=_POLICIES, width=_WIDTH, reveal=round(each)).lower_bound(horizon)
+        HardInstance(policies=_POLICIES, width=_WIDTH, reveal=round(each)).system.lower_bound(horizon)
         for each in points
     ]
     with drawing(4.6, 3.4) as canvas:

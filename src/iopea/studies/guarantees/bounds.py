@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from iopea.comparison.figures import drawing, finished
-from iopea.comparison.tables import Figure
+from iopea.comparison.tables import Column, Figure, Line, Table
 from iopea.comparison.tasks import system_text
 from iopea.studies.guarantees.fits import at_most, level, seldom
 from iopea.studies.guarantees.gaps import ArmsPart
@@ -19,7 +19,7 @@ from iopea.studies.guarantees.regrets import (
     largest_loss,
     regret_on_same_chance,
 )
-from iopea.studies.guarantees.study import Check, Finding, Grid, Part, Study, Values
+from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
 from iopea.studies.guarantees.sweep import command, draw_mean, log_axes, mean_text
 from iopea.studies.reproduction.curves import upper_bound
 from iopea.systems.hard_instance import HardInstance, HiddenArm
@@ -104,7 +104,7 @@ class HardPricePart(ArmsPart):
 
 
 @dataclass(frozen=True)
-class _Line:
+class _System:
     """One system at one horizon.
 
     Attributes
@@ -135,26 +135,26 @@ class _Line:
         return self.horizon * loss
 
 
-def _lines(full: bool) -> list[_Line]:
+def _systems(full: bool) -> list[_System]:
     found = [
-        _line(full, name, horizon)
+        _system(full, name, horizon)
         for name, horizons in (_FULL if full else _QUICK).items()
         for horizon in horizons
     ]
     found += [
-        _hard_line(full, title, instance, horizon, instance.hardest(horizon).advantage, True)
+        _hard_system(full, title, instance, horizon, instance.system.hardest(horizon).advantage, True)
         for title, instance in _HARD.items()
         for horizon in _HARD_HORIZONS[full]
     ]
     found += [
-        _hard_line(full, title, instance, horizon, _ADVANTAGE, False)
+        _hard_system(full, title, instance, horizon, _ADVANTAGE, False)
         for title, instance in _EASY.items()
         for horizon in _EASY_HORIZONS[full]
     ]
     return found
 
 
-def _line(full: bool, name: str, horizon: int) -> _Line:
+def _system(full: bool, name: str, horizon: int) -> _System:
     case, runs = cases()[name], _RUNS[full]
     parts: dict[str, Part] = {
         rule: PricePart(
@@ -168,28 +168,28 @@ def _line(full: bool, name: str, horizon: int) -> _Line:
         )
         for rule in _RULES
     }
-    return _Line(case.title, horizon, upper_bound(case.system, horizon), None, parts)
+    return _System(case.title, horizon, upper_bound(case.system, horizon), None, parts)
 
 
-def _hard_line(
+def _hard_system(
     full: bool,
     title: str,
     instance: HardInstance,
     horizon: int,
     advantage: float,
     hardest: bool,
-) -> _Line:
+) -> _System:
     runs = _RUNS[full]
     parts: dict[str, Part] = {
         rule: HardPricePart(
             case=f"{title.replace(', ', '-').replace(' ', '-')}-{horizon}-{rule}",
             first_seed=0,
             runs=runs,
-            effort=runs * (0.05 + 3e-8 * instance.policies * horizon),
-            policies=instance.policies,
-            width=instance.width,
-            span=instance.span,
-            reveal=instance.reveal,
+            effort=runs * (0.05 + 3e-8 * instance.system.policies * horizon),
+            policies=instance.system.policies,
+            width=instance.system.width,
+            span=instance.system.span,
+            reveal=instance.system.reveal,
             advantage=advantage,
             looks=(horizon,),
             rule=rule,
@@ -197,8 +197,8 @@ def _hard_line(
         for rule in _RULES
     }
     upper = upper_bound(system_text(instance, HiddenArm(advantage=advantage)), horizon)
-    lower = instance.lower_bound(horizon) if hardest else None
-    return _Line(title, horizon, upper, lower, parts)
+    lower = instance.system.lower_bound(horizon) if hardest else None
+    return _System(title, horizon, upper, lower, parts)
 
 
 class Bounds(Study):
@@ -209,16 +209,16 @@ class Bounds(Study):
 
     def parts(self, full: bool) -> list[Part]:
         """Both rules on every system at every horizon."""
-        return [part for line in _lines(full) for part in line.parts.values()]
+        return [part for system in _systems(full) for part in system.parts.values()]
 
     def finding(self, full: bool, values: Mapping[str, Values]) -> Finding:
         """The bounds, their terms, and what was measured."""
-        lines = _lines(full)
+        systems = _systems(full)
         return Finding(
             lead=_lead(full),
-            grids=(_grid(lines, values), _terms(lines)),
-            figures=(_figure(full, lines, values),),
-            checks=tuple(check for line in lines for check in _checks(full, line, values)),
+            tables=(_table(systems, values), _terms(systems)),
+            figures=(_figure(full, systems, values),),
+            checks=tuple(check for each in systems for check in _checks(full, each, values)),
         )
 
 
@@ -233,22 +233,21 @@ def _lead(full: bool) -> tuple[str, ...]:
     )
 
 
-def _grid(lines: list[_Line], values: Mapping[str, Values]) -> Grid:
-    return Grid(
+def _table(systems: list[_System], values: Mapping[str, Values]) -> Table:
+    return Table(
         name="bounds",
         title="Bounds and measured regret",
         columns=(
-            "system",
-            "T",
-            "lower bound",
-            "paired",
-            "theorem",
-            "upper bound",
-            "upper/paired",
-            "paired/lower",
-            "upper/most",
+            Column.text("system"),
+            Column("T", ","),
+            Column("lower bound", ".4g"),
+            *map(Column, _RULES),
+            Column("upper bound", ".4g"),
+            Column("upper/paired", ".3g"),
+            Column("paired/lower", ".3g"),
+            Column("upper/most", ".3g"),
         ),
-        rows=tuple(_row(line, values) for line in lines),
+        lines=tuple(_line(system, values) for system in systems),
         notes=(
             "“Most” is what it costs to play the worst policy all the time. Where the last column "
             "is above 1, the upper bound holds for any learner, so nothing is checked.",
@@ -258,59 +257,66 @@ def _grid(lines: list[_Line], values: Mapping[str, Values]) -> Grid:
     )
 
 
-def _row(line: _Line, values: Mapping[str, Values]) -> tuple[str, ...]:
-    regrets = line.regrets(values)
-    paired, upper, lower = float(regrets["paired"].mean()), line.upper, line.lower
-    return (
-        line.title,
-        f"{line.horizon:,}",
-        "–" if lower is None else f"{lower:.4g}",
-        *(mean_text(regrets[rule]) for rule in _RULES),
-        "–" if upper is None else f"{upper.total:.4g}",
-        "–" if upper is None or paired <= 0 else f"{upper.total / paired:.3g}",
-        "–" if not lower else f"{paired / lower:.3g}",
-        "–" if upper is None else f"{upper.total / line.most(values):.3g}",
+def _line(system: _System, values: Mapping[str, Values]) -> Line:
+    regrets = system.regrets(values)
+    paired, lower = float(regrets["paired"].mean()), system.lower
+    upper = None if system.upper is None else system.upper.total
+    return Line(
+        (
+            system.title,
+            system.horizon,
+            lower,
+            *(mean_text(regrets[rule]) for rule in _RULES),
+            upper,
+            None if upper is None or paired <= 0 else upper / paired,
+            paired / lower if lower else None,
+            None if upper is None else upper / system.most(values),
+        )
     )
 
 
-def _terms(lines: list[_Line]) -> Grid:
-    known = [(line, line.upper) for line in lines if line.upper is not None]
+def _terms(systems: list[_System]) -> Table:
+    known = [(system, system.upper) for system in systems if system.upper is not None]
     names = list(dict.fromkeys(name for _, upper in known for name in upper.terms))
-    return Grid(
+    return Table(
         name="bounds-terms",
         title="Terms of the upper bounds",
-        columns=("system", "T", *names),
-        rows=tuple(
-            (line.title, f"{line.horizon:,}", *(f"{upper.terms[name]:.4g}" for name in names))
-            for line, upper in known
+        columns=(
+            Column.text("system"),
+            Column("T", ","),
+            *(Column(name, ".4g") for name in names),
+        ),
+        lines=tuple(
+            Line((system.title, system.horizon, *(upper.terms[name] for name in names)))
+            for system, upper in known
         ),
         notes=("In units of cost. The logarithms and the span of the bias make the first terms.",),
     )
 
 
-def _checks(full: bool, line: _Line, values: Mapping[str, Values]) -> list[Check]:
+def _checks(full: bool, system: _System, values: Mapping[str, Values]) -> list[Check]:
     found, alarm = [], level(full)
-    for rule, regrets in line.regrets(values).items():
-        about = f"{line.title}, T = {line.horizon:,}, rule {rule}"
-        if line.upper is not None and line.upper.total < line.most(values):
+    for rule, regrets in system.regrets(values).items():
+        about = f"{system.title}, T = {system.horizon:,}, rule {rule}"
+        if system.upper is not None and system.upper.total < system.most(values):
             claim = f"{about}: regret is above the upper bound in at most {MISSED:.0%} of all runs"
-            found.append(seldom(claim, regrets > line.upper.total, MISSED, alarm))
-        if line.lower:
+            found.append(seldom(claim, regrets > system.upper.total, MISSED, alarm))
+        if system.lower:
             claim = f"{about}: mean regret is no smaller than the lower bound"
-            lower = np.full_like(regrets, line.lower)
+            lower = np.full_like(regrets, system.lower)
             names = ("lower bound", "mean regret")
             found.append(at_most(claim, lower, regrets, 1.0, alarm, names))
     return found
 
 
-def _figure(full: bool, lines: list[_Line], values: Mapping[str, Values]) -> Figure:
-    titles = list(dict.fromkeys(line.title for line in lines))
+def _figure(full: bool, systems: list[_System], values: Mapping[str, Values]) -> Figure:
+    titles = list(dict.fromkeys(system.title for system in systems))
     rows = -(-len(titles) // _COLUMNS)
     with drawing(7.4, 2.5 * rows + 0.5) as canvas:
         panels = canvas.subplots(rows, _COLUMNS, squeeze=False).ravel()
         handles: dict[str, Any] = {}
         for axes, title in zip(panels, titles, strict=False):
-            _draw(axes, [line for line in lines if line.title == title], values)
+            _draw(axes, [system for system in systems if system.title == title], values)
             axes.set_title(title, loc="left", fontsize=9)
             handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
         for axes in panels[len(titles) :]:
@@ -328,14 +334,14 @@ def _figure(full: bool, lines: list[_Line], values: Mapping[str, Values]) -> Fig
         )
 
 
-def _draw(axes: Axes, lines: list[_Line], values: Mapping[str, Values]) -> None:
-    steps = np.array([line.horizon for line in lines], dtype=np.float64)
+def _draw(axes: Axes, systems: list[_System], values: Mapping[str, Values]) -> None:
+    steps = np.array([system.horizon for system in systems], dtype=np.float64)
     for rule in _RULES:
-        curves = np.array([line.regrets(values)[rule] for line in lines]).T
+        curves = np.array([system.regrets(values)[rule] for system in systems]).T
         draw_mean(axes, steps, curves, rule, _STYLES[rule])
-    upper = np.array([np.nan if line.upper is None else line.upper.total for line in lines])
+    upper = np.array([np.nan if system.upper is None else system.upper.total for system in systems])
     axes.plot(steps, upper, color=_DARK, linestyle="--", label="upper bound")
-    if all(line.lower for line in lines):
-        lower = np.array([line.lower or 0.0 for line in lines])
+    if all(system.lower for system in systems):
+        lower = np.array([system.lower or 0.0 for system in systems])
         axes.plot(steps, lower, color=_DARK, linestyle=":", label="lower bound")
     log_axes(axes, "steps T")

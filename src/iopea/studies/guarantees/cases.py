@@ -27,13 +27,13 @@ from iopea.demand import (
 from iopea.problems.base import Problem
 from iopea.studies.guarantees.truths import Persistent
 from iopea.studies.reproduction.scenarios import METHODS, PROFILES, scenarios
-from iopea.systems.dual_sourcing.system import DualSourcing
+from iopea.systems.dual_sourcing import DualSourcing
+from iopea.systems.finite import FiniteMDP
 from iopea.systems.finite.dynamics import Dynamics
-from iopea.systems.finite.system import FiniteMDP
 from iopea.systems.hard_instance import HardInstance, HiddenArm
-from iopea.systems.lost_sales.system import LostSales
+from iopea.systems.lost_sales import LostSales
 from iopea.systems.newsvendor import Newsvendor
-from iopea.systems.queue.system import QueueRates, ServiceRateQueue
+from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.types import Truth
 
 #: Probabilities with which the promise may fail, and those for systems whose runs are long.

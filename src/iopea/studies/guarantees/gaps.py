@@ -69,8 +69,8 @@ def advantage_at(instance: HardInstance, horizon: int, multiple: float) -> float
     >>> advantage_at(HardInstance(policies=8, width=4), 10_000, 2.0)
     0.04
     """
-    squared = math.log(instance.policies) if instance.full_feedback else instance.width
-    return min(multiple * math.sqrt(squared / instance.episodes(horizon)), _MOST)
+    squared = math.log(instance.system.policies) if instance.system.full_feedback else instance.system.width
+    return min(multiple * math.sqrt(squared / instance.system.episodes(horizon)), _MOST)
 
 
 def final_regrets(parts: Sequence[ArmsPart], values: Mapping[str, Values]) -> Array:

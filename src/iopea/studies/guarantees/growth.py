@@ -11,7 +11,12 @@ import numpy as np
 
 from iopea.studies.guarantees.fits import at_most, at_most_worst, level
 from iopea.studies.guarantees.gaps import ArmsPart
-from iopea.studies.guarantees.growth_tables import Curves, exponent_grid, growth_figure, shape_grid
+from iopea.studies.guarantees.growth_tables import (
+    Curves,
+    exponent_table,
+    growth_figure,
+    shape_table,
+)
 from iopea.studies.guarantees.regrets import cases, regret_on_same_chance
 from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
 from iopea.studies.reproduction.curves import upper_bound
@@ -181,7 +186,7 @@ class Growth(Study):
         found.append(_hard_curves(hard, by_advantage))
         return Finding(
             lead=_lead(),
-            grids=(exponent_grid(found), shape_grid(found)),
+            tables=(exponent_table(found), shape_table(found)),
             figures=(growth_figure(full, found),),
             checks=tuple(_checks(full, found, by_advantage)),
         )
@@ -210,7 +215,7 @@ def _hard_curves(parts: list[HardPart], by_advantage: Array) -> Curves:
         steps=np.array(steps, dtype=np.float64),
         values=by_advantage[hardest, :, np.arange(len(steps))].T,
         upper=np.full(len(steps), np.nan),
-        lower=np.array([instance.lower_bound(each) for each in steps]),
+        lower=np.array([instance.system.lower_bound(each) for each in steps]),
     )
 
 

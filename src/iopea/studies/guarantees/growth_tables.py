@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from iopea.comparison.figures import drawing, finished
-from iopea.comparison.tables import Figure
+from iopea.comparison.tables import Column, Figure, Line, Table
 from iopea.studies.guarantees.fits import (
     explained_by_logarithm,
     explained_by_power,
@@ -16,7 +16,6 @@ from iopea.studies.guarantees.fits import (
     logarithmic,
     power,
 )
-from iopea.studies.guarantees.study import Grid
 from iopea.studies.guarantees.sweep import command, draw_mean, log_axes, mean_text
 from iopea.types import Array
 
@@ -52,35 +51,37 @@ class Curves:
     lower: Array | None = None
 
 
-def exponent_grid(found: list[Curves]) -> Grid:
+def exponent_table(found: list[Curves]) -> Table:
     """The fitted exponent of T for each rule on each system."""
-    rows = tuple(
-        (
-            each.title,
-            each.rule,
-            f"10^{np.log10(each.steps[-1]):.3g}",
-            f"{len(each.values)}",
-            mean_text(each.values[:, 0]),
-            mean_text(each.values[:, -1]),
-            exponent_text(power(each.steps, each.values)),
-            "–" if np.isnan(each.upper[-1]) else f"{each.upper[-1]:.4g}",
+    lines = tuple(
+        Line(
+            (
+                each.title,
+                each.rule,
+                f"10^{np.log10(each.steps[-1]):.3g}",
+                len(each.values),
+                mean_text(each.values[:, 0]),
+                mean_text(each.values[:, -1]),
+                exponent_text(power(each.steps, each.values)),
+                float(each.upper[-1]),
+            )
         )
         for each in found
     )
-    return Grid(
+    return Table(
         name="growth",
         title="Exponents of regret",
         columns=(
-            "system",
-            "rule",
-            "last T",
-            "seeds",
-            "regret at 10^3",
-            "at the last T",
-            "exponent of T",
-            "upper bound at the last T",
+            Column.text("system"),
+            Column.text("rule"),
+            Column("last T"),
+            Column("seeds"),
+            Column("regret at 10^3"),
+            Column("at the last T"),
+            Column("exponent of T"),
+            Column("upper bound at the last T", ".4g"),
         ),
-        rows=rows,
+        lines=lines,
         notes=(
             "Exponents are slopes of the logarithm of mean regret, with the jackknife's standard "
             "error over seeds. There is none where a mean is not positive.",
@@ -90,39 +91,40 @@ def exponent_grid(found: list[Curves]) -> Grid:
     )
 
 
-def shape_grid(found: list[Curves]) -> Grid:
+def shape_table(found: list[Curves]) -> Table:
     """Logarithm against power, for rule paired on smooth costs."""
-    rows = []
+    lines = []
     for each in found:
         if not (each.quadratic and each.rule == "paired"):
             continue
         fit, line = power(each.steps, each.values), logarithmic(each.steps, each.values)
-        explained = explained_by_power(each.steps, each.values, fit)
         per_decade = np.log(10)
-        rows.append(
-            (
-                each.title,
-                f"{line.slope * per_decade:.4g} ± {line.error * per_decade:.2g}",
-                f"{explained_by_logarithm(each.steps, each.values, line):.4f}",
-                exponent_text(fit),
-                "–" if explained is None else f"{explained:.4f}",
-                f"{_decade(each, -1):.4g}",
-                f"{_decade(each, -3):.4g}",
+        lines.append(
+            Line(
+                (
+                    each.title,
+                    f"{line.slope * per_decade:.4g} ± {line.error * per_decade:.2g}",
+                    explained_by_logarithm(each.steps, each.values, line),
+                    exponent_text(fit),
+                    explained_by_power(each.steps, each.values, fit),
+                    _decade(each, -1),
+                    _decade(each, -3),
+                )
             )
         )
-    return Grid(
+    return Table(
         name="growth-shape",
         title="Rule paired on smooth costs: a + b log T against c T^e",
         columns=(
-            "system",
-            "b per decade",
-            "R² of a + b log T",
-            "e",
-            "R² of c T^e",
-            "last decade",
-            "the one before",
+            Column.text("system"),
+            Column("b per decade"),
+            Column("R² of a + b log T", ".4f"),
+            Column("e"),
+            Column("R² of c T^e", ".4f"),
+            Column("last decade", ".4g"),
+            Column("the one before", ".4g"),
         ),
-        rows=tuple(rows),
+        lines=tuple(lines),
         notes=("The last two columns are what mean regret grew by in these decades of T.",),
     )
 

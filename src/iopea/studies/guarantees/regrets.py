@@ -19,7 +19,7 @@ from iopea.problem_files import problem_from
 from iopea.seeds import seed_for
 from iopea.simulate import evaluate, run
 from iopea.studies.reproduction.scenarios import scenarios
-from iopea.systems.finite.system import FiniteMDP
+from iopea.systems.finite import FiniteMDP
 from iopea.systems.hard_instance import HardInstance, HardSimulator, HiddenArm
 from iopea.systems.newsvendor import Newsvendor
 from iopea.types import Policy, Rollout, RunResult
@@ -118,7 +118,7 @@ class ArmsPlayed(HardSimulator):
 def hidden_arm(instance: HardInstance, advantage: float, seed: int) -> HiddenArm:
     """The best arm of a run, drawn at random."""
     chance = np.random.Generator(np.random.PCG64(seed_for("hidden arm", seed)))
-    return HiddenArm(arm=int(chance.integers(instance.policies)), advantage=advantage)
+    return HiddenArm(arm=int(chance.integers(instance.system.policies)), advantage=advantage)
 
 
 def regret_of_arms(

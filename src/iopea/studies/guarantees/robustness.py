@@ -21,10 +21,10 @@ from iopea.studies.guarantees.robustness_runs import (
 from iopea.studies.guarantees.robustness_tables import (
     Case,
     Result,
-    change_grid,
-    demand_grid,
+    change_table,
+    demand_table,
     figure,
-    range_grid,
+    range_table,
 )
 from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
 from iopea.types import Array
@@ -103,7 +103,7 @@ class Robustness(Study):
         alarms = sum(part["noticed"] for part in by_case[_WATCH])
         return Finding(
             lead=_LEAD,
-            grids=(demand_grid(results), range_grid(results), change_grid(results)),
+            tables=(demand_table(results), range_table(results), change_table(results)),
             figures=(figure(full, results, watch),),
             checks=_checks(results, watch, alarms, full),
         )

@@ -15,8 +15,8 @@ from iopea.problems.base import Problem, Simulator
 from iopea.simulate import evaluate, run
 from iopea.studies.guarantees.study import Part, Values
 from iopea.studies.guarantees.truths import Changing, Persistent, Seasons
-from iopea.systems.dual_sourcing.system import DualSourcing
-from iopea.systems.lost_sales.system import LostSales
+from iopea.systems.dual_sourcing import DualSourcing
+from iopea.systems.lost_sales import LostSales
 from iopea.types import Array, Policy
 
 #: Radius of the nets: so coarse that the best policy of one is known.

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from iopea.comparison.figures import drawing, finished
-from iopea.comparison.tables import Figure
+from iopea.comparison.tables import Column, Figure, Line, Table
 from iopea.learners.diagnostics import FALSE_ALARM
-from iopea.studies.guarantees.study import Grid, Values
+from iopea.studies.guarantees.study import Values
 from iopea.studies.guarantees.sweep import command
 from iopea.types import Array, show_policy
 
@@ -78,10 +78,10 @@ class Result:
         """In how many runs one of these warnings came."""
         return f"{len(self.steps_until(*kinds))} of {len(self.runs)}"
 
-    def median_step(self, kind: str, since: int = 0) -> str:
+    def median_step(self, kind: str, since: int = 0) -> float | None:
         """The median step of a warning, counted from one step on."""
         steps = self.steps_until(kind)
-        return f"{np.median(steps) - since:,.0f}" if steps else "–"
+        return float(np.median(steps)) - since if steps else None
 
     def mean(self, name: str) -> float:
         """Mean of a number over the runs."""
@@ -94,7 +94,7 @@ class Result:
         return np.array(found) if found else np.full((1, 2), np.nan)
 
 
-def demand_grid(results: list[Result]) -> Grid:
+def demand_table(results: list[Result]) -> Table:
     """Whether dependence was noticed, and what it did to the recommendation."""
     rows = tuple(
         (
@@ -109,14 +109,15 @@ def demand_grid(results: list[Result]) -> Grid:
         for each in results
         if each.case.fails in (None, "dependence")
     )
-    return Grid(
+    return Table(
         name="robustness-demand",
         title="Demand that depends on the demand before",
         columns=(
-            "shop", "demand", "said that it depends", "median step", "said that it has changed",
-            "gap", "best policy dropped",
+            Column.text("shop"), Column.text("demand"), Column("said that it depends"),
+            Column("median step", ",.0f"), Column("said that it has changed"), Column("gap"),
+            Column("best policy dropped"),
         ),
-        rows=rows,
+        lines=tuple(map(Line, rows)),
         notes=(
             "The gap is that of the recommended policy to the best one of the net under the true "
             "demand. That the best policy is dropped in at most 5 % of the runs is promised for "
@@ -125,7 +126,7 @@ def demand_grid(results: list[Result]) -> Grid:
     )  # fmt: skip
 
 
-def range_grid(results: list[Result]) -> Grid:
+def range_table(results: list[Result]) -> Table:
     """Whether the edge was named."""
     rows = tuple(
         (
@@ -139,19 +140,20 @@ def range_grid(results: list[Result]) -> Grid:
         for each in results
         if each.case.fails in (None, "edge") and each.case.demand == "steady"
     )
-    return Grid(
+    return Table(
         name="robustness-range",
         title="A range that does not hold the best policy",
         columns=(
-            "shop", "levels", "best policy of the range", "it is", "said that it is at the edge",
-            "median step",
+            Column.text("shop"), Column("levels"), Column("best policy of the range"),
+            Column.text("it is"), Column("said that it is at the edge"),
+            Column("median step", ",.0f"),
         ),
-        rows=rows,
+        lines=tuple(map(Line, rows)),
         notes=("With two suppliers the range is that of the regular level.",),
     )  # fmt: skip
 
 
-def change_grid(results: list[Result]) -> Grid:
+def change_table(results: list[Result]) -> Table:
     """Whether and when a change was noticed, and what it cost."""
     changed = [each for each in results if each.case.fails == "change"]
     rows = tuple(
@@ -166,14 +168,15 @@ def change_grid(results: list[Result]) -> Grid:
         )
         for each in changed
     )
-    return Grid(
+    return Table(
         name="robustness-change",
         title="Demand that changes once",
         columns=(
-            "shop", "demand", "said that it has changed", "median steps after the change",
-            "cost before", "cost after", "since the notice, going on", "learning anew",
+            Column.text("shop"), Column.text("demand"), Column("said that it has changed"),
+            Column("median steps after the change", ",.0f"), Column("cost before"),
+            Column("cost after"), Column("since the notice, going on"), Column("learning anew"),
         ),
-        rows=rows,
+        lines=tuple(map(Line, rows)),
         notes=(
             "Costs are averages over the run, above that of the best policy under the demand of "
             "the time. Whoever learns anew starts with the highest level, and pays for it.",
@@ -181,9 +184,9 @@ def change_grid(results: list[Result]) -> Grid:
     )  # fmt: skip
 
 
-def _above(cost: float, best: float) -> str:
+def _above(cost: float, best: float) -> str | None:
     """A cost as what it lies above the best, in per cent."""
-    return "–" if math.isnan(cost) else f"{100 * (cost / best - 1):+.1f} %"
+    return None if math.isnan(cost) else f"{100 * (cost / best - 1):+.1f} %"
 
 
 def figure(full: bool, results: list[Result], largest: Array) -> Figure:

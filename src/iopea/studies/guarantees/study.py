@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 import iopea
-from iopea.comparison.tables import Figure
+from iopea.comparison.tables import Figure, Table
 from iopea.comparison.tasks import Row, as_text
 
 #: Columns of what is stored: one row for each part.
@@ -96,26 +96,6 @@ class Part(ABC):
 
 
 @dataclass(frozen=True)
-class Grid:
-    """A table of text.
-
-    Attributes
-    ----------
-    name : str. Fit for a file.
-    title : str. What it shows.
-    columns : tuple of str.
-    rows : tuple of tuples of str. As long as there are columns.
-    notes : tuple of str. Sentences below it.
-    """
-
-    name: str
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Check:
     """A promise and whether it was kept.
 
@@ -140,13 +120,13 @@ class Finding:
     Attributes
     ----------
     lead : tuple of str. Paragraphs: what is promised, and how it was measured.
-    grids : tuple of Grid.
+    tables : tuple of Table.
     figures : tuple of Figure.
     checks : tuple of Check.
     """
 
     lead: tuple[str, ...]
-    grids: tuple[Grid, ...]
+    tables: tuple[Table, ...]
     figures: tuple[Figure, ...]
     checks: tuple[Check, ...]
 

@@ -14,14 +14,14 @@ from typing import ClassVar
 
 from scipy.stats import beta, binom
 
-from iopea.comparison.tables import percent
+from iopea.comparison.tables import Cell, Column, Line, Table, percent
 from iopea.learners.base import Learner
 from iopea.learners.iopea import IOPEA
 from iopea.problems.base import Simulator
 from iopea.simulate import run
 from iopea.studies.guarantees.cases import QUICK, Case, cases, published_cases
 from iopea.studies.guarantees.picture import losses_figure
-from iopea.studies.guarantees.study import Check, Finding, Grid, Part, Study, Values
+from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
 from iopea.studies.guarantees.truths import system_from
 from iopea.studies.guarantees.yardstick import CERTAIN, Yardstick, yardstick
 from iopea.types import Policy
@@ -182,9 +182,9 @@ class Survival(Study):
         ]
         promised = [count for count in counts if count.case.rule != "published"]
         others = [count for count in counts if count.case.rule == "published"]
-        grids = [_systems(promised), _losses(promised, full)]
+        tables = [_systems(promised), _losses(promised)]
         if others:
-            grids.append(_published(others))
+            tables.append(_published(others))
         points = [
             (count.case.name, count.delta, count.lost / count.runs, count.upper)
             for count in promised
@@ -197,7 +197,7 @@ class Survival(Study):
         command = f"iopea validate survival --{'full' if full else 'quick'}"
         return Finding(
             lead=_lead(full, promised),
-            grids=tuple(grids),
+            tables=tuple(tables),
             figures=(losses_figure(points, command),),
             checks=(*_checks(promised, full), _certainty(promised)),
         )
@@ -363,26 +363,25 @@ def _certainty(counts: Sequence[_Count]) -> Check:
     )
 
 
-def _losses(counts: Sequence[_Count], full: bool) -> Grid:
+def _losses(counts: Sequence[_Count]) -> Table:
     """One row for each case, with what each δ found."""
-    rows = []
+    lines = []
     deltas = tuple(dict.fromkeys(count.delta for count in counts))
     for name in dict.fromkeys(count.case.name for count in counts):
         found = {count.delta: count for count in counts if count.case.name == name}
-        cells = []
+        cells: list[Cell] = [name]
         for delta in deltas:
             count = found.get(delta)
-            cells += ["–", "–"] if count is None else [count.share, percent(count.upper)]
-        left = found[deltas[-1]].left
-        first = found[deltas[-1]]
-        cells.append("–" if first.policies > 2**16 else percent(left))
-        rows.append((name, *cells))
-    columns = [text for delta in deltas for text in (f"lost, δ = {delta:g}", "at most")]
-    return Grid(
+            cells += [None, None] if count is None else [count.share, percent(count.upper)]
+        last = found[deltas[-1]]
+        cells.append(None if last.policies > 2**16 else percent(last.left))
+        lines.append(Line(tuple(cells)))
+    titles = [text for delta in deltas for text in (f"lost, δ = {delta:g}", "at most")]
+    return Table(
         name="survival",
         title="Runs in which the best policy was lost",
-        columns=("case", *columns, "policies left"),
-        rows=tuple(rows),
+        columns=(Column.text("case"), *map(Column, titles), Column("policies left")),
+        lines=tuple(lines),
         notes=(
             f"“At most” is the exact {percent(CONFIDENCE)} upper bound on the probability of a "
             "loss.",
@@ -392,27 +391,36 @@ def _losses(counts: Sequence[_Count], full: bool) -> Grid:
     )
 
 
-def _systems(counts: Sequence[_Count]) -> Grid:
+def _systems(counts: Sequence[_Count]) -> Table:
     """What the cases are."""
-    rows = []
+    lines = []
     for case, count in {count.case.name: count for count in counts}.items():
         standard = count.standard
-        rows.append(
-            (
-                case,
-                count.case.section,
-                count.case.rule,
-                f"{count.policies:,}",
-                f"{count.case.horizon:,}",
-                percent(standard.gap / abs(standard.cost)) if standard.cost else "–",
-                "exact" if standard.error == 0 else percent(standard.error / abs(standard.cost)),
+        error = "exact" if standard.error == 0 else percent(standard.error / abs(standard.cost))
+        lines.append(
+            Line(
+                (
+                    case,
+                    count.case.section,
+                    count.case.rule,
+                    count.policies,
+                    count.case.horizon,
+                    percent(standard.gap / abs(standard.cost)) if standard.cost else None,
+                    error,
+                )
             )
         )
-    return Grid(
+    return Table(
         name="survival-cases",
         title="The cases",
-        columns=("case", "what for", "rule", "policies", "steps", "second best", "error"),
-        rows=tuple(rows),
+        columns=(
+            *map(Column.text, ("case", "what for", "rule")),
+            Column("policies", ","),
+            Column("steps", ","),
+            Column("second best"),
+            Column.text("error"),
+        ),
+        lines=tuple(lines),
         notes=(
             "“Second best” is how much dearer the second best policy of the net is than the best, "
             "and “error” the standard error of that, by which it is certain which is best.",
@@ -420,19 +428,27 @@ def _systems(counts: Sequence[_Count]) -> Grid:
     )
 
 
-def _published(counts: Sequence[_Count]) -> Grid:
+def _published(counts: Sequence[_Count]) -> Table:
     """The published rule, about which nothing is promised."""
-    return Grid(
+    return Table(
         name="survival-published",
         title="Rule published, which promises nothing",
-        columns=("setting", "runs", "steps", "lost", "at most"),
-        rows=tuple(
-            (
-                count.case.name.removeprefix("published-"),
-                str(count.runs),
-                f"{count.case.horizon:,}",
-                str(count.lost),
-                percent(count.upper),
+        columns=(
+            Column.text("setting"),
+            Column("runs"),
+            Column("steps", ","),
+            Column("lost"),
+            Column("at most"),
+        ),
+        lines=tuple(
+            Line(
+                (
+                    count.case.name.removeprefix("published-"),
+                    count.runs,
+                    count.case.horizon,
+                    count.lost,
+                    percent(count.upper),
+                )
             )
             for count in counts
         ),

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from iopea.comparison.figures import drawing, finished
-from iopea.comparison.tables import Figure
+from iopea.comparison.tables import Column, Figure, Line, Table
 from iopea.studies.guarantees.fits import (
     at_most,
     at_most_worst,
@@ -22,7 +22,7 @@ from iopea.studies.guarantees.fits import (
     worst,
 )
 from iopea.studies.guarantees.gaps import ArmsPart, advantage_at, final_regrets, has_learned
-from iopea.studies.guarantees.study import Check, Finding, Grid, Part, Study, Values
+from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
 from iopea.studies.guarantees.sweep import command, draw_sweep, mean_text
 from iopea.systems.hard_instance import HardInstance
 from iopea.types import Array
@@ -127,15 +127,15 @@ class _Sweep:
 
 
 def _part(order: HardInstance, advantage: float, steps: int, runs: int) -> WidthPart:
-    arms = order.policies if order.full_feedback else 0
-    pace = 0.02 + steps * (1e-6 + 3e-8 * order.width + 9e-8 * arms)
+    arms = order.system.policies if order.system.full_feedback else 0
+    pace = 0.02 + steps * (1e-6 + 3e-8 * order.system.width + 9e-8 * arms)
     return WidthPart(
-        case=f"{order.policies}-of-width-{order.width}-{advantage:.4g}",
+        case=f"{order.system.policies}-of-width-{order.system.width}-{advantage:.4g}",
         first_seed=0,
         runs=runs,
         effort=runs * pace,
-        policies=order.policies,
-        width=order.width,
+        policies=order.system.policies,
+        width=order.system.width,
         span=1,
         reveal=1,
         advantage=advantage,
@@ -185,7 +185,7 @@ class Width(Study):
         size = SIZES[full]
         return Finding(
             lead=_lead(size),
-            grids=(_width_grid(size, values), _number_grid(size, values)),
+            tables=(_width_table(size, values), _number_table(size, values)),
             figures=(_figure(full, size, values),),
             checks=tuple(_checks(full, size, values)),
         )
@@ -219,20 +219,22 @@ def _scaled_curves(sweep: _Sweep, values: Mapping[str, Values]) -> Array:
     return np.asarray(_worst_curves(sweep, values) / _wrong(sweep.points))
 
 
-def _width_grid(size: _Size, values: Mapping[str, Values]) -> Grid:
+def _width_table(size: _Size, values: Mapping[str, Values]) -> Table:
     sweep = _by_width(size)
     fit = power(sweep.points, _scaled_curves(sweep, values))
-    rows = []
+    lines = []
     for width, regrets in sweep.regrets(values).items():
         sample, place = worst(regrets)
         instance = sweep.rows[width][0].instance
-        rows.append(
-            (
-                f"{width}",
-                mean_text(sample),
-                f"{size.blocks[place]:g}",
-                f"{instance.lower_bound(size.horizon):.4g}",
-                f"{sample.mean() / math.sqrt(width) / _wrong(width):.4g}",
+        lines.append(
+            Line(
+                (
+                    width,
+                    mean_text(sample),
+                    size.blocks[place],
+                    instance.system.lower_bound(size.horizon),
+                    float(sample.mean()) / math.sqrt(width) / float(_wrong(width)),
+                )
             )
         )
     within = fit is not None and abs(fit.exponent - 0.5) <= 2 * fit.error
@@ -249,25 +251,33 @@ def _width_grid(size: _Size, values: Mapping[str, Values]) -> Grid:
         f"with the logarithm itself {root * logs:.3g}.",
         "Δ/Δ₀ is the advantage at which regret was largest, as a multiple of sqrt(w/T).",
     )
-    return Grid(
+    return Table(
         "width",
         f"Worst regret of {size.policies} policies after {size.horizon:,} steps by width",
-        ("w", "regret", "Δ/Δ₀", "lower bound", "regret/(√w (1 - 1/w))"),
-        tuple(rows),
+        (
+            Column("w"),
+            Column("regret"),
+            Column("Δ/Δ₀", "g"),
+            Column("lower bound", ".4g"),
+            Column("regret/(√w (1 - 1/w))", ".4g"),
+        ),
+        tuple(lines),
         notes,
     )
 
 
-def _number_grid(size: _Size, values: Mapping[str, Values]) -> Grid:
+def _number_table(size: _Size, values: Mapping[str, Values]) -> Table:
     ordered, trivial = _by_number(size), _trivial(size)
     curves = _worst_curves(ordered, values)
     line = logarithmic(ordered.points, curves)
     without = {number: worst(each)[0] for number, each in trivial.regrets(values).items()}
-    rows = tuple(
-        (
-            f"{number}",
-            mean_text(worst(each)[0]),
-            mean_text(without[number]) if number in without else "–",
+    lines = tuple(
+        Line(
+            (
+                number,
+                mean_text(worst(each)[0]),
+                mean_text(without[number]) if number in without else None,
+            )
         )
         for number, each in ordered.regrets(values).items()
     )
@@ -280,11 +290,11 @@ def _number_grid(size: _Size, values: Mapping[str, Values]) -> Grid:
         f"Under full feedback regret is {line.intercept:.3g} + {line.slope:.3g} log |Θ|, the slope "
         f"± {line.error:.2g}; R² = {explained_by_logarithm(ordered.points, curves, line):.3f}.",
     )
-    return Grid(
+    return Table(
         "policies",
         f"Worst regret after {size.short:,} steps by the number of policies",
-        ("|Θ|", "full feedback, w = 1", "trivial order, w = |Θ|"),
-        rows,
+        (Column("|Θ|"), Column("full feedback, w = 1"), Column("trivial order, w = |Θ|")),
+        lines,
         notes,
     )
 
@@ -343,7 +353,7 @@ def _checks(full: bool, size: _Size, values: Mapping[str, Values]) -> list[Check
 
 def _figure(full: bool, size: _Size, values: Mapping[str, Values]) -> Figure:
     sweep, ordered, trivial = _by_width(size), _by_number(size), _trivial(size)
-    lower = [row[0].instance.lower_bound(size.horizon) for row in sweep.rows.values()]
+    lower = [row[0].instance.system.lower_bound(size.horizon) for row in sweep.rows.values()]
     with drawing(7.4, 3.6) as canvas:
         left, right = canvas.subplots(1, 2)
         curves = _scaled_curves(sweep, values)

@@ -56,7 +56,7 @@ def yardstick(system: str, settings: str, horizon: int, rule: str) -> Yardstick:
 
 def newsvendor_costs(problem: Newsvendor, law: Demand, quantities: Array) -> Array:
     """What each quantity θ costs: h θ - (h + p) E min(D, θ) + p E D."""
-    over, under = problem.overage_cost, problem.underage_cost
+    over, under = problem.system.overage_cost, problem.system.underage_cost
     most = np.inf if law.maximum is None else law.maximum
     sold = [
         law.model_copy(update={"maximum": min(most, quantity)}).mean_demand()

@@ -20,7 +20,16 @@ import numpy as np
 
 from iopea.comparison.statistics import LEVEL, mean_of, welch
 from iopea.comparison.store import Store
-from iopea.comparison.tables import IMPROVED, WORSE, Cell, Line, Table, Verdict, runs
+from iopea.comparison.tables import (
+    IMPROVED,
+    WORSE,
+    Entry,
+    Line,
+    Table,
+    Verdict,
+    entry_columns,
+    runs,
+)
 from iopea.comparison.tasks import Row, Task
 from iopea.learners.baselines.feedback_graph import FeedbackGraph
 from iopea.problem_files import problem_from
@@ -163,7 +172,7 @@ def table_1(choice: Choice, profile: Profile, store: Store) -> Table:
         settings = (*(f"{block}-{law}" for block in BLOCKS), queue)
         for name in choice.methods:
             cells = (_entry("table1", choice, profile, each, name, store) for each in settings)
-            lines.append(Line(law.capitalize(), name, tuple(cells)))
+            lines.append(Line((name, *cells), law.capitalize()))
     return _finished(f"table1-{profile}", "Table 1", _COLUMNS_1, lines, choice, profile)
 
 
@@ -171,12 +180,13 @@ def table_queue(choice: Choice, profile: Profile, store: Store) -> Table:
     """The queue under decaying and fixed arrivals."""
     lines = [
         Line(
-            "",
-            name,
-            tuple(
-                _entry("table-queue", choice, profile, setting, name, store)
-                for setting in TABLE_QUEUE
-            ),
+            (
+                name,
+                *(
+                    _entry("table-queue", choice, profile, setting, name, store)
+                    for setting in TABLE_QUEUE
+                ),
+            )
         )
         for name in choice.methods
     ]
@@ -194,12 +204,12 @@ def _finished(
     profile: Profile,
 ) -> Table:
     fewer = {
-        line.name: max(cell.seeds for cell in line.cells)
+        line.name: max(entry.seeds for entry in line.entries)
         for line in lines
         if METHODS[line.name].learns
-        and any(0 < cell.seeds < choice.size.seeds for cell in line.cells)
+        and any(0 < entry.seeds < choice.size.seeds for entry in line.entries)
     }
-    shown = tuple(line for line in lines if any(cell.command for cell in line.cells))
+    shown = tuple(line for line in lines if any(entry.command for entry in line.entries))
     notes = (
         f"Average cost of the recommended policy, {runs(choice.size.seeds)}; in brackets how much "
         "above the best policy of the class. The random policy learns nothing: one number.",
@@ -210,7 +220,7 @@ def _finished(
         *[_CHARGED] * (profile == "as-published" and "dual small" in columns),
         *(f"Of {name}, at most {number} runs are finished." for name, number in fewer.items()),
     )
-    return Table(name, f"{title}, {profile}", columns, shown, notes)
+    return Table(name, f"{title}, {profile}", entry_columns(columns), shown, notes)
 
 
 def _rows(tasks: Sequence[Task], store: Store) -> list[Row]:
@@ -225,24 +235,24 @@ def finished_costs(choice: Choice, scenario: Scenario, method: Method, store: St
 
 def _entry(
     target: str, choice: Choice, profile: Profile, setting: str, name: str, store: Store
-) -> Cell:
+) -> Entry:
     """One entry of a table of costs."""
     if not setting or not choice.includes(setting):
-        return Cell()
+        return Entry()
     scenario, method = scenarios(profile)[setting], METHODS[name]
     value = None if method.printed is None else printed().get((method.printed, setting))
     if method.learner(scenario) is None:
         # As in the paper, whose row is empty here, too.
-        return Cell(absent=_absent(name, scenario))
+        return Entry(absent=_absent(name, scenario))
     rows = _rows(tasks_of(choice, scenario, method), store)
     command = choice.command(target, profile=profile, only=setting, rows=name)
     if not rows:
-        return Cell(printed=value, command=command, absent="No run is finished.")
+        return Entry(printed=value, command=command, absent="No run is finished.")
     mean = mean_of([row["cost"] for row in rows])
     sign, p_value = _tested(choice, scenario, name, rows, store)
     verdict = None if value is None else _verdict(mean.value, value, scenario, method)
     reason = "" if verdict in (None, "reproduced") else reason_for(profile, setting, name)
-    return Cell(
+    return Entry(
         mean=mean.value,
         half=mean.half,
         seeds=mean.count,
@@ -316,9 +326,10 @@ def table_regret(choice: Choice, profile: Profile, store: Store) -> Table:
     columns = tuple(name for name in choice.methods if METHODS[name].learns and name != "optimal")
     lines = [
         Line(
-            "",
-            setting,
-            tuple(_regret_entry(choice, profile, setting, name, store) for name in columns),
+            (
+                setting,
+                *(_regret_entry(choice, profile, setting, name, store) for name in columns),
+            )
         )
         for setting in (*sorted(TABLE_1[:-1], key=_by_block), *TABLE_QUEUE)
         if choice.includes(setting)
@@ -329,7 +340,7 @@ def table_regret(choice: Choice, profile: Profile, store: Store) -> Table:
         *[_CHARGED] * (profile == "as-published"),
     )
     title = f"What learning costs: regret over T g*, {profile}"
-    return Table(f"regret-{profile}", title, columns, tuple(lines), notes)
+    return Table(f"regret-{profile}", title, entry_columns(columns), tuple(lines), notes)
 
 
 def _by_block(setting: str) -> tuple[int, int]:
@@ -337,10 +348,10 @@ def _by_block(setting: str) -> tuple[int, int]:
     return BLOCKS.index(block), LAWS.index(law)
 
 
-def _regret_entry(choice: Choice, profile: Profile, setting: str, name: str, store: Store) -> Cell:
+def _regret_entry(choice: Choice, profile: Profile, setting: str, name: str, store: Store) -> Entry:
     scenario, method = scenarios(profile)[setting], METHODS[name]
     if method.learner(scenario) is None:
-        return Cell(unit="share", absent=_absent(name, scenario))
+        return Entry(unit="share", absent=_absent(name, scenario))
     bests = {
         row["seed"]: row for row in _rows(tasks_of(choice, scenario, METHODS["optimal"]), store)
     }
@@ -351,6 +362,6 @@ def _regret_entry(choice: Choice, profile: Profile, setting: str, name: str, sto
     ]
     command = choice.command("table1", profile=profile, only=setting, rows=name)
     if not regrets:
-        return Cell(unit="share", command=command, absent="No run is finished.")
+        return Entry(unit="share", command=command, absent="No run is finished.")
     mean = mean_of(regrets)
-    return Cell(mean.value, mean.half, mean.count, unit="share", command=command)
+    return Entry(mean.value, mean.half, mean.count, unit="share", command=command)

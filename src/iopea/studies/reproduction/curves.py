@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iopea.comparison.curves import Curve, looks
-from iopea.comparison.figures import drawing, finished, style_of
+from iopea.comparison.curves import looks
+from iopea.comparison.figures import Curve, drawing, finished, style_of
 from iopea.comparison.statistics import growth
 from iopea.comparison.store import Store
 from iopea.comparison.tables import Figure
@@ -89,7 +89,7 @@ def hard_tasks(choice: Choice) -> dict[int, dict[str, list[Task]]]:
     found = {}
     for horizon in looks(choice.size.curve):
         # Whichever arm is hidden, the others look alike: a seed is as good as another arm.
-        hidden = HARD.hardest(horizon, arm=HARD.policies - 1)
+        hidden = HARD.system.hardest(horizon, arm=HARD.system.policies - 1)
         task = Task(
             label="hard-instance",
             system=system_text(HARD, hidden),
@@ -181,9 +181,9 @@ def _hard_panel(choice: Choice, store: Store) -> RegretPanel:
         averages = [[store.rows(task.key)[-1]["average"] for task in pair] for pair in both]
         steps.append(float(horizon))
         values.append([(mine - best) * horizon for mine, best in averages])
-        lower.append((float(horizon), HARD.lower_bound(horizon)))
-    upper = _upper(system_text(HARD, HARD.hardest(choice.size.curve)), choice.size.curve)
-    title = f"hard instance, {HARD.policies} arms"
+        lower.append((float(horizon), HARD.system.lower_bound(horizon)))
+    upper = _upper(system_text(HARD, HARD.system.hardest(choice.size.curve)), choice.size.curve)
+    title = f"hard instance, {HARD.system.policies} arms"
     if not steps:
         return RegretPanel(title, [], upper)
     curve = Curve("iopea", np.array(steps), np.array(values).T)

@@ -127,25 +127,23 @@ def _findings(tables: Sequence[Table]) -> tuple[str, ...]:
     """What the tables of costs say, in sentences."""
     said = []
     for table in tables:
-        cells = [cell for line in table.lines for cell in line.cells if cell.verdict is not None]
-        if not cells:
+        entries = [entry for _, _, entry in table.entries() if entry.verdict is not None]
+        if not entries:
             continue
         number = {
-            verdict: sum(cell.verdict == verdict for cell in cells)
+            verdict: sum(entry.verdict == verdict for entry in entries)
             for verdict in ("reproduced", "better", "differs")
         }
         said.append(
-            f"{table.title}: of {len(cells)} printed entries {number['reproduced']} are "
+            f"{table.title}: of {len(entries)} printed entries {number['reproduced']} are "
             f"reproduced, {number['better']} are better and {number['differs']} differ, each with "
             "its reason below the table."
         )
     gaps = [
-        cell.gap
+        entry.gap
         for table in tables
-        for line in table.lines
-        if line.name == "iopea"
-        for cell in line.cells
-        if cell.gap is not None
+        for line, _, entry in table.entries()
+        if line.name == "iopea" and entry.gap is not None
     ]
     if gaps:
         said.append(
