@@ -163,8 +163,8 @@ if TYPE_CHECKING:
     from iopea.systems import PROBLEMS as PROBLEMS
     from iopea.systems.dual_sourcing import DualSourcing as DualSourcing
     from iopea.systems.dual_sourcing.zero_runs import c_gamma as c_gamma
-    from iopea.systems.finite.dynamics import Dynamics as Dynamics
     from iopea.systems.finite import FiniteMDP as FiniteMDP
+    from iopea.systems.finite.dynamics import Dynamics as Dynamics
     from iopea.systems.hard_instance import HardInstance as HardInstance
     from iopea.systems.hard_instance import HiddenArm as HiddenArm
     from iopea.systems.lost_sales import LostSales as LostSales
