@@ -336,8 +336,8 @@ _COLOURS: dict[Verdict | None, str] = {
     "better": "cyan",
     None: "dim",
 }
-#: Characters that no terminal has in a row.
-_NO_LIMIT = 10_000
+#: Characters between two columns.
+_BETWEEN = 2
 
 
 def print_table(console: Console, table: Table) -> None:
@@ -362,44 +362,72 @@ def print_table(console: Console, table: Table) -> None:
 
 def _grids(console: Console, table: Table, columns: range) -> list[Grid]:
     """The table in one piece if it fits the terminal, else some columns after the others."""
-    free = console.options.update(width=_NO_LIMIT)
-    wide, narrow = (_grid(table, columns, stacked) for stacked in (False, True))
-    if console.measure(wide, options=free).maximum <= console.width:
-        return [wide]
-    if len(columns) < 2 or console.measure(narrow, options=free).minimum <= console.width:
-        return [narrow]
+    wide = _Layout(table, columns, stacked=False)
+    if wide.total(wide.natural) <= console.width:
+        return [wide.grid(wide.natural)]
+    narrow = _Layout(table, columns, stacked=True)
+    if len(columns) < 2 or narrow.total(narrow.least) <= console.width:
+        return [narrow.grid(narrow.within(console.width))]
     half = (len(columns) + 1) // 2
     return _grids(console, table, columns[:half]) + _grids(console, table, columns[half:])
 
 
-def _grid(table: Table, columns: range, stacked: bool) -> Grid:
-    """Rows under some columns after the first; gaps stand below values if ``stacked``."""
-    from rich import box
-    from rich.table import Table as Grid
-    from rich.text import Text
+class _Layout:
+    """The first column of a table and some others, with the widths that their cells need.
 
-    grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
-    numbers = (0, *columns)
-    cells = [
-        [_on_terminal(table.columns[number], line.cells[number], stacked) for number in numbers]
-        for line in table.lines
-    ]
-    for place, number in enumerate(numbers):
-        column = table.columns[number]
-        texts = [row[place].plain for row in cells]
-        # Text may go on in the next line, numbers may not.
-        pieces = " ".join(texts).split() if column.side == "left" else "\n".join(texts).split("\n")
-        width = max(map(len, pieces), default=0)
-        grid.add_column(Text(column.title), justify=column.side, min_width=width)
-    section = None
-    for line, row in zip(table.lines, cells, strict=True):
-        if line.section != section:
-            section = line.section
-            grid.add_section()
-            if len(table.sections) > 1:
-                grid.add_row(Text(section, style="bold italic"))
-        grid.add_row(*row)
-    return grid
+    Text and headings may go on in the next line, numbers may not. Gaps stand below values if
+    ``stacked``.
+    """
+
+    def __init__(self, table: Table, columns: range, stacked: bool) -> None:
+        self._table = table
+        self._columns = [table.columns[number] for number in (0, *columns)]
+        self._rows = [
+            [_on_terminal(table.columns[number], line.cells[number], stacked)
+             for number in (0, *columns)]
+            for line in table.lines
+        ]  # fmt: skip
+        self.natural, self.least = [], []
+        for place, column in enumerate(self._columns):
+            lines = [line for row in self._rows for line in row[place].plain.split("\n")]
+            lines += [] if place else table.sections  # whose names stand there, too
+            breakable = [column.title, *lines] if column.side == "left" else [column.title]
+            words = [word for text in breakable for word in text.split()]
+            kept = [] if column.side == "left" else lines
+            self.natural.append(max(map(len, [column.title, *lines])))
+            self.least.append(max(map(len, [*words, *kept]), default=0))
+
+    def total(self, widths: Sequence[int]) -> int:
+        """Characters of a line."""
+        return sum(widths) + _BETWEEN * (len(widths) - 1)
+
+    def within(self, width: int) -> list[int]:
+        """The least widths, and what room is left in a line of this width."""
+        room, found = max(0, width - self.total(self.least)), []
+        for least, natural in zip(self.least, self.natural, strict=True):
+            more = min(room, natural - least)
+            room -= more
+            found.append(least + more)
+        return found
+
+    def grid(self, widths: Sequence[int]) -> Grid:
+        """The rows under columns of these widths."""
+        from rich import box
+        from rich.table import Table as Grid
+        from rich.text import Text
+
+        grid = Grid(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+        for column, width in zip(self._columns, widths, strict=True):
+            grid.add_column(Text(column.title), justify=column.side, width=width)
+        section = None
+        for line, row in zip(self._table.lines, self._rows, strict=True):
+            if line.section != section:
+                section = line.section
+                grid.add_section()
+                if len(self._table.sections) > 1:
+                    grid.add_row(Text(section, style="bold italic"))
+            grid.add_row(*row)
+        return grid
 
 
 def _on_terminal(column: Column, cell: Cell, stacked: bool) -> Text:

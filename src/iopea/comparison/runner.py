@@ -20,7 +20,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from iopea.comparison.store import Store
 from iopea.comparison.tasks import Row
-from iopea.errors import InputError
+from iopea.errors import ComputationError, InputError
 
 
 class Job(Protocol):
@@ -103,7 +103,7 @@ def run_tasks(
                     state.finished(key)
     except (BrokenExecutor, CancelledError) as error:
         who = "A worker process" if cluster is None else f"The cluster at {cluster}"
-        raise InputError(
+        raise ComputationError(
             f"{who} ended in the middle of a task, perhaps for lack of memory "
             f"({type(error).__name__}). {len(store)} finished tasks are kept: give the same "
             "command again, with fewer --workers if it is memory."
@@ -142,7 +142,7 @@ def _carry_out(task: Job, found: Sequence[list[Row]]) -> tuple[str, list[Row]]:
         return task.key, task.perform(found)
     except Exception as error:
         # Of a worker's error only the text is sure to come back.
-        raise InputError(f"Task {task.key} failed: {type(error).__name__}: {error}") from error
+        raise ComputationError(f"Task {task.key} failed: {type(error).__name__}: {error}") from error
 
 
 @contextlib.contextmanager

@@ -19,7 +19,7 @@ import polars as pl
 
 import iopea
 from iopea.comparison.tasks import Row
-from iopea.errors import InputError
+from iopea.errors import ComputationError, InputError
 from iopea.storage import DRAFT, writing
 
 #: Columns of what is stored.
@@ -168,7 +168,7 @@ class Store:
                 frame.write_parquet(file)
             _settle(self._tasks)
         except (InputError, OSError, pl.exceptions.PolarsError) as error:
-            raise InputError(
+            raise ComputationError(
                 f"Cannot keep the result of task {key}: {str(error).removesuffix('.')}. The "
                 f"{len(self)} tasks that were finished before are kept: when there is room, give "
                 "the same command again."

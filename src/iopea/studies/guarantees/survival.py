@@ -418,7 +418,7 @@ def _systems(counts: Sequence[_Count]) -> Table:
             Column("policies", ","),
             Column("steps", ","),
             Column("second best"),
-            Column.text("error"),
+            Column("error"),
         ),
         lines=tuple(lines),
         notes=(
