@@ -14,7 +14,7 @@ from iopea.elimination.theorem import RULES
 from iopea.learners import LEARNERS
 from iopea.learners.iopea import Restart
 from iopea.orders import checking
-from iopea.studies.guarantees.registry import STUDIES
+from iopea.studies.guarantees import STUDIES
 from iopea.studies.reproduction.reproduce import TARGETS
 from iopea.studies.reproduction.scenarios import METHODS, PROFILES, scenarios
 

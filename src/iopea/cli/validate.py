@@ -47,8 +47,8 @@ def validate(
     from iopea.cli.jobs import run_jobs, warning
     from iopea.comparison.output import check_document
     from iopea.comparison.store import Store
+    from iopea.studies.guarantees import STUDIES
     from iopea.studies.guarantees.document import Chapter, show, write_all, write_document
-    from iopea.studies.guarantees.registry import STUDIES
     from iopea.studies.guarantees.study import COLUMNS
 
     names = studies or []

@@ -92,7 +92,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True)
-class Growth:
+class PowerFit:
     """The exponent b of a curve a T^b, with its standard error."""
 
     exponent: float
@@ -100,14 +100,14 @@ class Growth:
     factor: float
 
 
-def growth(steps: Array, curves: Array) -> Growth | None:
+def fit_power(steps: Array, curves: Array) -> PowerFit | None:
     """Fit a T^b to the mean of curves, an array (runs, steps).
 
     A straight line through the logarithms; the error is the jackknife's over runs, as the points of
     one run are not independent. None where the mean is not positive, or there are too few points.
 
     >>> T = np.array([1e3, 1e4, 1e5])
-    >>> fit = growth(T, np.array([2.0, 3.0])[:, None] * T**0.5)
+    >>> fit = fit_power(T, np.array([2.0, 3.0])[:, None] * T**0.5)
     >>> round(fit.exponent, 6), round(fit.error, 6)
     (0.5, 0.0)
     """
@@ -123,4 +123,4 @@ def growth(steps: Array, curves: Array) -> Growth | None:
         if (left_out > 0).all():
             slopes = np.polyfit(np.log(steps), np.log(left_out).T, 1)[0]
             error = float(np.sqrt((runs - 1) * np.var(slopes)))
-    return Growth(float(slope), error, float(np.exp(intercept)))
+    return PowerFit(float(slope), error, float(np.exp(intercept)))

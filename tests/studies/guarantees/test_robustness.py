@@ -9,8 +9,13 @@ import pytest
 from iopea.demand import Exponential
 from iopea.seeds import seed_for
 from iopea.studies.guarantees import robustness
-from iopea.studies.guarantees.robustness import CASES, Robustness
-from iopea.studies.guarantees.robustness_runs import FACTORS, demand_of, problem_of
+from iopea.studies.guarantees.robustness import (
+    CASES,
+    FACTORS,
+    Robustness,
+    demand_of,
+    problem_of,
+)
 from iopea.studies.guarantees.truths import Changing, Persistent, Seasons
 
 LAWS = [

@@ -10,18 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from iopea.comparison.statistics import fit_power
 from iopea.elimination.theorem import Elimination, Paired
 from iopea.studies.guarantees.alpha import Alpha
 from iopea.studies.guarantees.bounds import Bounds
+from iopea.studies.guarantees.checks import above_zero, at_most, at_most_worst, seldom
 from iopea.studies.guarantees.fits import (
-    above_zero,
-    at_most,
-    at_most_worst,
     explained_by_logarithm,
     explained_by_power,
-    logarithmic,
-    power,
-    seldom,
+    fit_logarithm,
 )
 from iopea.studies.guarantees.growth import Growth, looks
 from iopea.studies.guarantees.regrets import ArmsPlayed, cases, regret_of_arms
@@ -47,15 +44,15 @@ def noisy(mean: Array, runs: int = 40, spread: float = 0.1) -> Array:
 def test_a_known_exponent_is_found(exponent: float) -> None:
     chance = np.random.default_rng(1)
     curves = 3 * POINTS**exponent * (1 + 0.1 * chance.standard_normal((40, POINTS.size)))
-    fit = power(POINTS, curves)
+    fit = fit_power(POINTS, curves)
     assert fit is not None
     assert abs(fit.exponent - exponent) < 6 * fit.error < 0.05
 
 
 def test_a_logarithm_is_told_from_a_power() -> None:
     curves = noisy(100 + 20 * np.log(POINTS))
-    line = logarithmic(POINTS, curves)
-    by_power = explained_by_power(POINTS, curves, power(POINTS, curves))
+    line = fit_logarithm(POINTS, curves)
+    by_power = explained_by_power(POINTS, curves, fit_power(POINTS, curves))
     assert line.slope == pytest.approx(20, rel=0.1)
     assert by_power is not None
     assert explained_by_logarithm(POINTS, curves, line) > 0.999 > by_power
@@ -64,7 +61,7 @@ def test_a_logarithm_is_told_from_a_power() -> None:
 def test_the_error_of_a_slope_is_that_over_runs() -> None:
     chance = np.random.default_rng(2)
     slopes = 20 + chance.standard_normal(200)
-    line = logarithmic(POINTS, slopes[:, None] * np.log(POINTS))
+    line = fit_logarithm(POINTS, slopes[:, None] * np.log(POINTS))
     assert line.error == pytest.approx(slopes.std(ddof=1) / np.sqrt(200))
 
 

@@ -12,9 +12,8 @@ import iopea
 from iopea.cli import app as cli
 from iopea.comparison.tables import Column, Figure, Line, Table
 from iopea.elimination.theorem import Elimination, Paired
-from iopea.studies.guarantees import survival
+from iopea.studies.guarantees import STUDIES, survival
 from iopea.studies.guarantees.cases import QUICK, cases, published_cases
-from iopea.studies.guarantees.registry import STUDIES
 from iopea.studies.guarantees.study import Check, Finding, Part, Study
 from iopea.studies.guarantees.survival import Runs, Survival, most_lost, most_proved, upper_bound
 from iopea.studies.guarantees.truths import system_from
@@ -81,7 +80,7 @@ class Coin(Study):
 def coin(monkeypatch, tmp_path):
     def register(*coins, **options):
         found = {"coin": Coin(tmp_path / "log", **options)} | dict(coins)
-        monkeypatch.setattr("iopea.studies.guarantees.registry.STUDIES", found)
+        monkeypatch.setattr("iopea.studies.guarantees.STUDIES", found)
         return tmp_path / "log"
 
     return register

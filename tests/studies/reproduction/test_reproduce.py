@@ -19,7 +19,7 @@ from scipy import stats
 
 from iopea.cli import app as cli
 from iopea.comparison.figures import Curve, costs_over_time
-from iopea.comparison.statistics import growth, holm, mean_of, welch
+from iopea.comparison.statistics import fit_power, holm, mean_of, welch
 from iopea.studies.reproduction import costs, curves
 from iopea.studies.reproduction import scenarios as scenarios_module
 from iopea.studies.reproduction.costs import SIZES, Choice
@@ -112,13 +112,13 @@ def test_growth_finds_the_exponent_and_its_error():
     chance = np.random.default_rng(3)
     factors = np.exp(0.1 * chance.normal(size=(runs, 1)))
     noise = np.exp(0.05 * chance.normal(size=(runs, 8)))
-    fit = growth(steps, 2 * steps**0.4 * factors * noise)
+    fit = fit_power(steps, 2 * steps**0.4 * factors * noise)
     # The error of a slope: 0.05 over the root of runs times the spread of log T.
     spread = np.sqrt(((np.log(steps) - np.log(steps).mean()) ** 2).sum())
     # Its own relative error is 1/sqrt(2 runs); beyond six of them once in 10^9.
     assert fit.error == pytest.approx(0.05 / np.sqrt(runs) / spread, rel=6 / np.sqrt(2 * runs))
     assert abs(fit.exponent - 0.4) < 6 * fit.error
-    assert growth(steps, -np.ones((3, 8))) is None
+    assert fit_power(steps, -np.ones((3, 8))) is None
 
 
 # Figures.

@@ -10,11 +10,12 @@ from typing import ClassVar
 import numpy as np
 
 from iopea.comparison.figures import drawing, finished
+from iopea.comparison.statistics import fit_power
 from iopea.comparison.tables import Column, Figure, Line, Table
-from iopea.studies.guarantees.fits import at_most_worst, exponent_text, level, power, worst
-from iopea.studies.guarantees.gaps import ArmsPart, advantage_at, final_regrets, has_learned
+from iopea.studies.guarantees.checks import at_most_worst, level
+from iopea.studies.guarantees.fits import draw_sweep, exponent_text, mean_text, worst
+from iopea.studies.guarantees.regrets import ArmsPart, advantage_at, final_regrets, has_learned
 from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
-from iopea.studies.guarantees.sweep import command, draw_sweep, mean_text
 from iopea.systems.hard_instance import HardInstance
 from iopea.types import Array
 
@@ -50,7 +51,7 @@ class Alpha(Study):
         regrets = {reveal: final_regrets(row, values) for reveal, row in rows.items()}
         points = np.array(list(rows), dtype=np.float64)
         curves = np.array([worst(each)[0] for each in regrets.values()]).T
-        fit = power(points, curves)
+        fit = fit_power(points, curves)
         notes = (
             f"The exponent of 1/α, fitted to the worst regrets: {exponent_text(fit)}. "
             "The theorem and the lower bound both say 1/2.",
@@ -146,7 +147,9 @@ def _checks(full: bool, rows: dict[int, list[ArmsPart]], regrets: dict[int, Arra
 def _figure(points: Array, curves: Array, full: bool) -> Figure:
     horizon = _HORIZON[full]
     lower = [
-        HardInstance(policies=_POLICIES, width=_WIDTH, reveal=round(each)).system.lower_bound(horizon)
+        HardInstance(policies=_POLICIES, width=_WIDTH, reveal=round(each)).system.lower_bound(
+            horizon
+        )
         for each in points
     ]
     with drawing(4.6, 3.4) as canvas:
@@ -159,5 +162,5 @@ def _figure(points: Array, curves: Array, full: bool) -> Figure:
             "Regret against the share of useful steps",
             "Mean regret at the worst advantage with its 95 % interval, the fitted power of 1/α "
             "with the standard error of its exponent, and the lower bound.",
-            command("alpha", full),
+            Alpha.command(full),
         )

@@ -11,16 +11,16 @@ import numpy as np
 from iopea.comparison.figures import drawing, finished
 from iopea.comparison.tables import Column, Figure, Line, Table
 from iopea.comparison.tasks import system_text
-from iopea.studies.guarantees.fits import at_most, level, seldom
-from iopea.studies.guarantees.gaps import ArmsPart
+from iopea.studies.guarantees.checks import at_most, level, seldom
+from iopea.studies.guarantees.fits import draw_mean, log_axes, mean_text
 from iopea.studies.guarantees.regrets import (
     MISSED,
+    ArmsPart,
     cases,
     largest_loss,
     regret_on_same_chance,
 )
 from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
-from iopea.studies.guarantees.sweep import command, draw_mean, log_axes, mean_text
 from iopea.studies.reproduction.curves import upper_bound
 from iopea.systems.hard_instance import HardInstance, HiddenArm
 from iopea.theory import Bound
@@ -142,7 +142,9 @@ def _systems(full: bool) -> list[_System]:
         for horizon in horizons
     ]
     found += [
-        _hard_system(full, title, instance, horizon, instance.system.hardest(horizon).advantage, True)
+        _hard_system(
+            full, title, instance, horizon, instance.system.hardest(horizon).advantage, True
+        )
         for title, instance in _HARD.items()
         for horizon in _HARD_HORIZONS[full]
     ]
@@ -330,7 +332,7 @@ def _figure(full: bool, systems: list[_System], values: Mapping[str, Values]) ->
             "Regret beside its bounds",
             "Mean regret with its 95 % interval, between the bounds. Where there is no upper "
             "bound, its constants are not known, or the horizon is too short for the theorem.",
-            command("bounds", full),
+            Bounds.command(full),
         )
 
 

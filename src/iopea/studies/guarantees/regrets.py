@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -18,11 +19,13 @@ from iopea.learners.iopea import IOPEA
 from iopea.problem_files import problem_from
 from iopea.seeds import seed_for
 from iopea.simulate import evaluate, run
+from iopea.studies.guarantees.checks import at_most
+from iopea.studies.guarantees.study import Check, Part, Values
 from iopea.studies.reproduction.scenarios import scenarios
 from iopea.systems.finite import FiniteMDP
 from iopea.systems.hard_instance import HardInstance, HardSimulator, HiddenArm
 from iopea.systems.newsvendor import Newsvendor
-from iopea.types import Policy, Rollout, RunResult
+from iopea.types import Array, Policy, Rollout, RunResult
 
 #: The probability that the theorem's bound leaves out: it holds with 1 - 3δ.
 DELTA = 0.05
@@ -151,3 +154,76 @@ def largest_loss(system: str) -> float:
     net = policies.net(1.0) if finite else policies.thinned(_COARSE, policies.extent / _COARSE)
     costs = evaluate(problem.simulator(truth), net, _COARSE_STEPS).cost
     return float(costs.max() - costs.min())
+
+
+#: The largest advantage; at 1/2 the best arm would leave nothing to chance.
+_MOST = 0.45
+
+
+@dataclass(frozen=True)
+class ArmsPart(Part):
+    """Runs on one instance with one advantage.
+
+    Attributes
+    ----------
+    policies, width, span, reveal : int. Of the instance.
+    advantage : float. Of the hidden arm [Δ].
+    looks : tuple of int. Steps after which regret is read; the last ends the run.
+    rule : str. Of elimination.
+    """
+
+    policies: int
+    width: int
+    span: int
+    reveal: int
+    advantage: float
+    looks: tuple[int, ...]
+    rule: str = "paired"
+
+    @property
+    def instance(self) -> HardInstance:
+        """What is played on."""
+        return HardInstance(
+            policies=self.policies, width=self.width, span=self.span, reveal=self.reveal
+        )
+
+    def measure(self) -> Values:
+        """Regret of each run at each look, the hidden arm being drawn at random."""
+        settings = {"rule": self.rule}
+        if self.rule == "theorem":
+            settings |= {"horizon": self.looks[-1]}  # type: ignore[dict-item]
+        return {
+            "regret": [
+                regret_of_arms(self.instance, self.advantage, seed, self.looks, settings)
+                for seed in self.seeds
+            ]
+        }
+
+
+def advantage_at(instance: HardInstance, horizon: int, multiple: float) -> float:
+    """Δ = c sqrt(w/T'), under full feedback c sqrt(log |Θ|/T'), with T' episodes; at most 0.45.
+
+    >>> advantage_at(HardInstance(policies=8, width=4), 10_000, 2.0)
+    0.04
+    """
+    squared = (
+        math.log(instance.system.policies)
+        if instance.system.full_feedback
+        else instance.system.width
+    )
+    return min(multiple * math.sqrt(squared / instance.system.episodes(horizon)), _MOST)
+
+
+def final_regrets(parts: Sequence[ArmsPart], values: Mapping[str, Values]) -> Array:
+    """Regret at the end of each run, an array (runs, parts)."""
+    return np.array([[run[-1] for run in values[part.key]["regret"]] for part in parts]).T
+
+
+def has_learned(what: str, part: ArmsPart, regrets: Array, alarm: float) -> Check:
+    """Check that the regret is less than half of what blocks drawn at random cost.
+
+    A rule that eliminates nothing plays all blocks alike, and fails.
+    """
+    blind = part.advantage * part.looks[-1] * (1 - 1 / part.width)
+    claim = f"{what}: regret is at most half of what it costs to learn nothing"
+    return at_most(claim, regrets, np.full_like(regrets, blind), 0.5, alarm)

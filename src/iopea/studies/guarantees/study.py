@@ -141,6 +141,11 @@ class Study(ABC):
     name: ClassVar[str]
     title: ClassVar[str]
 
+    @classmethod
+    def command(cls, full: bool) -> str:
+        """What runs the study again."""
+        return f"iopea validate {cls.name} --{'full' if full else 'quick'}"
+
     @abstractmethod
     def parts(self, full: bool) -> list[Part]:
         """All that must be run."""

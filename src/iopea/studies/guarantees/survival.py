@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scipy.stats import beta, binom
+from scipy.stats import binom, binomtest
 
-from iopea.comparison.tables import Cell, Column, Line, Table, percent
+from iopea.comparison.figures import drawing, finished
+from iopea.comparison.tables import Cell, Column, Figure, Line, Table, percent
 from iopea.learners.base import Learner
 from iopea.learners.iopea import IOPEA
 from iopea.problems.base import Simulator
 from iopea.simulate import run
 from iopea.studies.guarantees.cases import QUICK, Case, cases, published_cases
-from iopea.studies.guarantees.picture import losses_figure
 from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
 from iopea.studies.guarantees.truths import system_from
 from iopea.studies.guarantees.yardstick import CERTAIN, Yardstick, yardstick
@@ -122,7 +122,8 @@ def upper_bound(lost: int, runs: int, confidence: float = CONFIDENCE) -> float:
     >>> round(upper_bound(0, 2000), 5), upper_bound(7, 7)
     (0.0023, 1.0)
     """
-    return 1.0 if lost >= runs else float(beta.ppf(confidence, lost + 1, runs - lost))
+    test = binomtest(lost, runs, alternative="less")
+    return float(test.proportion_ci(confidence, method="exact").high)
 
 
 def most_lost(runs: int, delta: float, alarm: float) -> int:
@@ -194,11 +195,10 @@ class Survival(Study):
                 (f"all of {kind}, {rule}", delta, lost / runs, upper_bound(lost, runs))
                 for (rule, kind, delta), (lost, runs) in _pooled(promised).items()
             ]
-        command = f"iopea validate survival --{'full' if full else 'quick'}"
         return Finding(
             lead=_lead(full, promised),
             tables=tuple(tables),
-            figures=(losses_figure(points, command),),
+            figures=(_figure(points, self.command(full)),),
             checks=(*_checks(promised, full), _certainty(promised)),
         )
 
@@ -454,3 +454,42 @@ def _published(counts: Sequence[_Count]) -> Table:
         ),
         notes=("Its constants have no δ, so there is nothing to check.",),
     )
+
+
+#: Case, δ, fraction of runs that were lost, and the upper bound on its probability.
+_Point = tuple[str, float, float, float]
+
+_COLOUR, _PROVED, _BROKEN = "#aa3377", "#4477aa", "#cc3311"
+#: Inches of a case, and of what is around them.
+_LINE, _MARGIN = 0.15, 1.1
+
+
+def _figure(points: Sequence[_Point], command: str) -> Figure:
+    """Fractions of lost runs with their bounds, against δ."""
+    names = list(dict.fromkeys(name for name, *_ in points))
+    deltas = list(dict.fromkeys(delta for _, delta, *_ in points))
+    with drawing(7.4, _MARGIN + _LINE * len(names)) as canvas:
+        panels = canvas.subplots(1, len(deltas), sharey=True, squeeze=False)[0]
+        for axes, delta in zip(panels, deltas, strict=True):
+            for name, at, share, upper in points:
+                if at != delta:
+                    continue
+                place = names.index(name)
+                proves = name.startswith("all of ")
+                colour = _COLOUR if not proves else _PROVED if upper <= delta else _BROKEN
+                axes.plot([share, upper], [place, place], color=colour, linewidth=1)
+                axes.plot([share], [place], "o", color=colour, markersize=3)
+            axes.axvline(delta, color="#222222", linestyle="--", linewidth=1)
+            highest = max([delta, *(upper for _, at, _, upper in points if at == delta)])
+            axes.set_xlim(-0.03 * highest, 1.08 * highest)
+            axes.set_ylim(len(names) - 0.4, -0.6)
+            axes.set_title(f"δ = {delta:g}", loc="left", fontsize=9)
+            axes.set_xlabel("fraction of runs")
+        panels[0].set_yticks(range(len(names)), names, fontsize=6.5)
+        caption = (
+            "Fraction of runs in which the best policy of the net was ever eliminated (dot) and "
+            "its exact 99 % upper bound (end of the line), for each case; the dashed line is what "
+            "is promised. Few losses in few runs prove nothing either way; what must end to the "
+            "left of it are the lines of all runs of a kind of problem, in blue (red if broken)."
+        )
+        return finished(canvas, "survival", "How often the best policy is lost", caption, command)

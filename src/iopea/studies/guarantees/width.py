@@ -10,20 +10,19 @@ from typing import ClassVar
 import numpy as np
 
 from iopea.comparison.figures import drawing, finished
+from iopea.comparison.statistics import fit_power
 from iopea.comparison.tables import Column, Figure, Line, Table
+from iopea.studies.guarantees.checks import at_most, at_most_worst, level
 from iopea.studies.guarantees.fits import (
-    at_most,
-    at_most_worst,
+    draw_sweep,
     explained_by_logarithm,
     exponent_text,
-    level,
-    logarithmic,
-    power,
+    fit_logarithm,
+    mean_text,
     worst,
 )
-from iopea.studies.guarantees.gaps import ArmsPart, advantage_at, final_regrets, has_learned
+from iopea.studies.guarantees.regrets import ArmsPart, advantage_at, final_regrets, has_learned
 from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
-from iopea.studies.guarantees.sweep import command, draw_sweep, mean_text
 from iopea.systems.hard_instance import HardInstance
 from iopea.types import Array
 
@@ -221,7 +220,7 @@ def _scaled_curves(sweep: _Sweep, values: Mapping[str, Values]) -> Array:
 
 def _width_table(size: _Size, values: Mapping[str, Values]) -> Table:
     sweep = _by_width(size)
-    fit = power(sweep.points, _scaled_curves(sweep, values))
+    fit = fit_power(sweep.points, _scaled_curves(sweep, values))
     lines = []
     for width, regrets in sweep.regrets(values).items():
         sample, place = worst(regrets)
@@ -269,7 +268,7 @@ def _width_table(size: _Size, values: Mapping[str, Values]) -> Table:
 def _number_table(size: _Size, values: Mapping[str, Values]) -> Table:
     ordered, trivial = _by_number(size), _trivial(size)
     curves = _worst_curves(ordered, values)
-    line = logarithmic(ordered.points, curves)
+    line = fit_logarithm(ordered.points, curves)
     without = {number: worst(each)[0] for number, each in trivial.regrets(values).items()}
     lines = tuple(
         Line(
@@ -282,10 +281,14 @@ def _number_table(size: _Size, values: Mapping[str, Values]) -> Table:
         for number, each in ordered.regrets(values).items()
     )
     first, last = size.numbers[0], size.numbers[-1]
+    fits = (
+        fit_power(ordered.points, curves),
+        fit_power(trivial.points, _worst_curves(trivial, values)),
+    )
+    shared, own = map(exponent_text, fits)
     notes = (
-        f"Exponents of |Θ|: {exponent_text(power(ordered.points, curves))} under full feedback, "
-        f"{exponent_text(power(trivial.points, _worst_curves(trivial, values)))} with the trivial "
-        f"order. From {first} to {last} policies a factor √log |Θ| would show as an exponent of "
+        f"Exponents of |Θ|: {shared} under full feedback, {own} with the trivial order. "
+        f"From {first} to {last} policies a factor √log |Θ| would show as an exponent of "
         f"{_seen_as(first, last) / 2:.2f}, a factor log |Θ| as one of {_seen_as(first, last):.2f}.",
         f"Under full feedback regret is {line.intercept:.3g} + {line.slope:.3g} log |Θ|, the slope "
         f"± {line.error:.2g}; R² = {explained_by_logarithm(ordered.points, curves, line):.3f}.",
@@ -371,5 +374,5 @@ def _figure(full: bool, size: _Size, values: Mapping[str, Values]) -> Figure:
             "Regret against the width of the order and the number of policies",
             "Mean regret at the worst advantage with its 95 % interval, and the fitted powers with "
             "the standard errors of their exponents.",
-            command("width", full),
+            Width.command(full),
         )

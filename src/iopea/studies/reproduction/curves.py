@@ -12,7 +12,7 @@ import numpy as np
 
 from iopea.comparison.curves import looks
 from iopea.comparison.figures import Curve, drawing, finished, style_of
-from iopea.comparison.statistics import growth
+from iopea.comparison.statistics import fit_power
 from iopea.comparison.store import Store
 from iopea.comparison.tables import Figure
 from iopea.comparison.tasks import Task, system_text
@@ -215,7 +215,7 @@ def _draw_regret(axes: Axes, panel: RegretPanel) -> None:
     names = [curve.name for curve in panel.curves]
     for curve in panel.curves:
         colour, marker, dash = style_of(curve.name, names)
-        fit = growth(curve.steps, curve.values)
+        fit = fit_power(curve.steps, curve.values)
         label = curve.name
         if (curve.mean <= 0).all():
             label += ": not above 0"
