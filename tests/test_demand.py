@@ -368,8 +368,8 @@ def test_a_relative_file_without_a_directory_starts_here(tmp_path, monkeypatch):
     [
         (None, "There is no file 'PATH': give a CSV file with a header."),
         (b"day,demnd\n1,2\n", "Unknown column of 'PATH' 'demand': did you mean 'demnd'?"),
-        (b"", "Column 'demand' of 'PATH' is empty: give at least one number."),
-        (b"demand\n", "Column 'demand' of 'PATH' is empty: give at least one number."),
+        (b"", "The column 'demand' of 'PATH' is empty: give at least one number."),
+        (b"demand\n", "The column 'demand' of 'PATH' is empty: give at least one number."),
         (b"\xff\xfe\x00\n", "Cannot read 'PATH' as CSV text: "),
         (
             b"demand\n1\nfew\n",

@@ -335,7 +335,7 @@ def test_matrices_refused(matrix, message):
         (3.0, r"shape \(\)"),
         ([1.0, np.nan], "key of policy 1 is nan"),
         ([[1.0, 2.0], [3.0, -np.inf]], "key of policy 1 is -inf"),
-        (["x"], r"Keys \['x'\] are not numbers"),
+        (["x"], r"keys \['x'\] are not numbers"),
         ([[1], [2, 3]], "are not numbers, as many for each policy"),
     ],
 )

@@ -378,7 +378,7 @@ def _read_column(path: Path, column: str) -> list[float]:
     except (OSError, UnicodeError, csv.Error) as error:
         raise InputError(f"Cannot read '{path}' as CSV text: {error}.") from None
     if not values:
-        raise InputError(f"Column {column!r} of '{path}' is empty: give at least one number.")
+        raise InputError(f"The column {column!r} of '{path}' is empty: give at least one number.")
     return values
 
 

@@ -242,7 +242,7 @@ class InformationOrder(ABC):
             return np.arange(len(self))
         given = np.asarray(among)
         if given.ndim != 1 or given.size == 0:
-            raise InputError(f"Policies of shape {given.shape}: list one or more indices.")
+            raise InputError(f"The policies have shape {given.shape}: list one or more indices.")
         if given.dtype.kind not in "iu":
             raise InputError(f"Policy {given[0]} is not an index: use whole numbers.")
         outside = (given < 0) | (given >= len(self))

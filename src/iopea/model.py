@@ -42,9 +42,11 @@ def _sentence(model: type[Model], error: ValidationError) -> InputError:
         case "missing":
             return InputError(f"{model.__name__} needs {key!r}, which is missing.")
         case "value_error":
-            # A check of ours, at any depth: its sentence is complete or starts after the key.
+            # A check of ours, at any depth: its sentence is complete, with the key spelled as the
+            # user must type it, or starts after the key.
             text = str(first["ctx"]["error"])
-            return InputError(text if text[0].isupper() else f"{key} {text}".lstrip())
+            complete = not key or text[0].isupper() or text.split()[0] in first["loc"]
+            return InputError(text if complete else f"{key} {text}")
         case _:
             return InputError(f"{key} is {first['input']!r}: {first['msg']}.")
 

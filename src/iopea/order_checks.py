@@ -26,9 +26,13 @@ def checked_keys(keys: ArrayLike) -> Array:
     try:
         values = np.array(keys, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"Keys {short(keys)} are not numbers, as many for each policy.") from None
+        raise InputError(
+            f"The keys {short(keys)} are not numbers, as many for each policy."
+        ) from None
     if values.ndim not in (1, 2) or values.size == 0:
-        raise InputError(f"Keys of shape {values.shape}: use (n,) or (n, m), with n and m above 0.")
+        raise InputError(
+            f"The keys have shape {values.shape}: use (n,) or (n, m), with n and m above 0."
+        )
     values = values.reshape(len(values), -1)
     finite = np.isfinite(values)
     if not finite.all():

@@ -55,9 +55,9 @@ def default_radius(extent: float, horizon: float | None = None) -> float:
 def check_steps(what: str, low: float, high: float, step: float) -> None:
     """Refuse steps that do not lead from ``low`` to ``high``, up to rounding.
 
-    >>> check_steps("Levels", 0.0, 7.0, 2.0)
+    >>> check_steps("The levels", 0.0, 7.0, 2.0)
     Traceback (most recent call last):
-    iopea.errors.InputError: Levels from 0 to 7 in steps of 2 end at 6: give high = 6 or 8.
+    iopea.errors.InputError: The levels from 0 to 7 in steps of 2 end at 6: give high = 6 or 8.
     """
     length = high - low
     number = length / step
@@ -207,7 +207,7 @@ class Box(PolicyClass):
         for least, most, each in zip(self.low, self.high, self.step or (), strict=False):
             if each <= 0:
                 raise InputError(f"step must be above 0, not {each}.")
-            check_steps("Policies", least, most, each)
+            check_steps("The policies", least, most, each)
 
     @property
     def dimension(self) -> int:
@@ -396,9 +396,11 @@ class Finite(PolicyClass):
         try:
             values = np.array(points, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"Points {short(points)} are not rows of numbers.") from None
+            raise InputError(f"The points {short(points)} are not rows of numbers.") from None
         if values.ndim not in (1, 2) or values.size == 0:
-            raise InputError(f"Points of shape {values.shape}: use (n,) or (n, d), not empty.")
+            raise InputError(
+                f"The points have shape {values.shape}: use (n,) or (n, d), not empty."
+            )
         values = values.reshape(len(values), -1)
         finite = np.isfinite(values).all(axis=1)
         if not finite.all():

@@ -130,9 +130,13 @@ def _column(name: str, values: ArrayLike) -> Array:
     try:
         column = np.array(values, dtype=np.float64, ndmin=1)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"Column {name!r} of a trajectory holds something not a number.") from None
+        raise InputError(
+            f"The column {name!r} of a trajectory holds something not a number."
+        ) from None
     if column.ndim != 1:
-        raise InputError(f"Column {name!r} of a trajectory has {column.ndim} dimensions, not 1.")
+        raise InputError(
+            f"The column {name!r} of a trajectory has {column.ndim} dimensions, not 1."
+        )
     if not np.isfinite(column).all():
         step = int(np.flatnonzero(~np.isfinite(column))[0])
         raise InputError(f"{name} is {column[step]} at step {step}: give a finite number.")

@@ -18,7 +18,7 @@ import iopea
 from iopea.comparison.runner import run_tasks
 from iopea.comparison.store import COLUMNS, MEASURED, Store
 from iopea.comparison.tasks import Task, best_from, perform, system_text
-from iopea.errors import InputError
+from iopea.errors import ComputationError, InputError
 from iopea.problem_files import default_problem, problem_from
 from iopea.studies.reproduction.costs import (
     SIZES,
@@ -252,7 +252,7 @@ def test_a_full_disk_names_the_task_and_keeps_all_others(alone, tmp_path):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))  # no file may be longer
     try:
-        with pytest.raises(InputError, match="1 tasks that were finished before are kept") as told:
+        with pytest.raises(ComputationError, match="1 tasks that were finished before") as told:
             store.add(lost.key, alone.rows(lost.key))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
@@ -309,7 +309,7 @@ def test_a_worker_that_was_killed_is_told_of_and_all_else_is_kept(tmp_path):
                 if "popen_loky_posix" in " ".join(child.cmdline()):
                     child.kill()
 
-    with pytest.raises(InputError, match="A worker process ended in the middle of a task"):
+    with pytest.raises(ComputationError, match="A worker process ended in the middle of a task"):
         run_tasks(small_tasks(), store, workers=2, watch=kill)
     assert len(Store(tmp_path / "out", ABOUT)) >= 4
 
@@ -317,7 +317,7 @@ def test_a_worker_that_was_killed_is_told_of_and_all_else_is_kept(tmp_path):
 def test_a_task_that_fails_is_named(tmp_path):
     store = Store(tmp_path / "out", ABOUT)
     task = replace(small_tasks()[2], settings='{"rule":"guess"}')
-    with pytest.raises(InputError, match=f"Task {task.key} failed.*guess"):
+    with pytest.raises(ComputationError, match=f"Task {task.key} failed.*guess"):
         run_tasks([task], store, workers=1)
     assert task.best.key in store
 

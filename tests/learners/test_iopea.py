@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 import iopea
-from iopea import IOPEA, InformationOrder, InputError, LostSales, Trajectory
+from iopea import (
+    IOPEA,
+    InformationOrder,
+    InputError,
+    LostSales,
+    ModelMismatchError,
+    Trajectory,
+)
 from iopea.demand import Exponential, Normal
 from iopea.policies import Finite
 from iopea.problems.base import Constants, Evaluator, Problem, Simulator
@@ -251,15 +258,16 @@ def test_return_goes_through_the_empty_shop_and_none_does_not():
 def test_a_wrong_tell_is_refused_and_changes_nothing():
     learner = learner_with({})
     before = learner.state_dict()
-    for path, words in [
+    for path, kind, words in [
         (
             Trajectory(9.0, stock=[3.0], sales=[1.0]),
+            InputError,
             "Cannot tell of policy 9, which is not one of the class: .* ask.. requested, 7, or",
         ),
-        (Trajectory(7.0, stock=[3.0], sales=[4.0]), "4.0"),
-        (Trajectory(7.0, sales=[4.0]), "columns"),
+        (Trajectory(7.0, stock=[3.0], sales=[4.0]), ModelMismatchError, "4.0"),
+        (Trajectory(7.0, sales=[4.0]), InputError, "columns"),
     ]:
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(kind, match=words):
             learner.tell(path)
     assert_same_state(learner.state_dict(), before)
 

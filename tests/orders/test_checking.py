@@ -9,7 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from iopea import InformationOrder, InputError, LostSales, cli
+from iopea import InformationOrder, InputError, LostSales
+from iopea.cli.app import main
 from iopea.demand import Constant, Exponential, Poisson
 from iopea.orders.checking import (
     Evidence,
@@ -448,7 +449,7 @@ mean = 2.0
 def iopea(capsys, monkeypatch, *arguments):
     monkeypatch.setattr(sys, "argv", ["iopea", *map(str, arguments)])
     with pytest.raises(SystemExit) as ended:
-        cli.main()
+        main()
     out, err = capsys.readouterr()
     return ended.value.code, out, err
 

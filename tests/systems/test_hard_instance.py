@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import iopea
-from iopea import IOPEA, InputError, Trajectory
+from iopea import IOPEA, InputError, ModelMismatchError, Trajectory
 from iopea.problem_files import parse_problem
 from iopea.systems.hard_instance import HardInstance, HiddenArm
 from iopea.testing.twins import assert_same_state
@@ -427,7 +427,7 @@ def test_impossible_trajectories_are_refused():
         ([0, 1], [0, 0.5], "cost is 0.5 at step 1"),
         ([3, 4], [1, 1], "cost is 1.0 at step 1: .* from phase 4 on"),
     ]:
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(ModelMismatchError, match=words):
             instance.check(Trajectory(0, phase=phase, cost=cost))
     with pytest.raises(InputError, match="columns phase, cost, not phase"):
         instance.check(Trajectory(0, phase=[0]))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import iopea
-from iopea import IOPEA, InputError, Trajectory
+from iopea import IOPEA, InputError, ModelMismatchError, Trajectory
 from iopea.demand import Constant, Empirical, Exponential, Normal, Poisson, Uniform
 from iopea.problem_files import parse_problem
 from iopea.systems.newsvendor import Newsvendor
@@ -26,7 +26,7 @@ def stand(**changes):
 
 def true_costs(problem, quantity, demand):
     left, lost = np.maximum(quantity - demand, 0.0), np.maximum(demand - quantity, 0.0)
-    return problem.overage_cost * left + problem.underage_cost * lost
+    return problem.system.overage_cost * left + problem.underage_cost * lost
 
 
 demand_path = st.lists(st.floats(0.0, 15.0), min_size=1, max_size=60).map(np.array)
@@ -269,19 +269,20 @@ def test_a_wrong_value_is_refused_in_a_sentence(change, words):
 
 def test_impossible_sales_are_refused_and_roundings_are_not():
     problem = stand()
-    for path, words in [
-        (Trajectory(3.0, sales=[1.0, -0.5]), "-0.5 at step 1"),
-        (Trajectory(3.0, sales=[3.5]), "3.5 at step 0: with 3 "),
+    for path, kind, words in [
+        (Trajectory(3.0, sales=[1.0, -0.5]), ModelMismatchError, "-0.5 at step 1"),
+        (Trajectory(3.0, sales=[3.5]), ModelMismatchError, "3.5 at step 0: with 3 "),
         (
             Trajectory(3.0, sales=[1.0], stock=[3.0]),
+            InputError,
             "columns sales and may have received, not sales, stock",
         ),
-        (Trajectory(3.0), "may have received, not none"),
+        (Trajectory(3.0), InputError, "may have received, not none"),
     ]:
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(kind, match=words):
             problem.check(path)
     problem.check(Trajectory(10.0 / 3, sales=[3.333334]))
-    with pytest.raises(InputError, match="tell it as 'received'"):
+    with pytest.raises(ModelMismatchError, match="tell it as 'received'"):
         problem.check(Trajectory(10.0 / 3, sales=[3.34]))
     problem.check(Trajectory(10.0 / 3, sales=[3.34], received=[3.5]))
     with pytest.raises(InputError, match="received is -1"):

@@ -50,7 +50,7 @@ class Theorem(Rule):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         if setting.horizon is None:
-            raise InputError("Rule 'theorem' needs the horizon: its epochs depend on log T.")
+            raise InputError("The rule 'theorem' needs the horizon: its epochs depend on log T.")
         _need_alpha(self.name, setting.alpha)
 
     @property
@@ -185,7 +185,7 @@ class Published(Rule):
 def _need_alpha(rule: str, alpha: float) -> None:
     if not alpha > 0:
         raise InputError(
-            f"Rule {rule!r} needs α, the share of useful steps, which this problem can't tell: "
+            f"The rule {rule!r} needs α, the share of useful steps, which this problem can't tell: "
             "give the problem the probability of a period without demand, or use rule 'paired'."
         )
 

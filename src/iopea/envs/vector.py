@@ -127,9 +127,11 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
         try:
             values = np.asarray(actions, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"Actions are an array of numbers, not {actions!r}.") from None
+            raise InputError(f"The actions are an array of numbers, not {actions!r}.") from None
         if values.shape != self.action_space.shape:
-            raise InputError(f"Actions have shape {self.action_space.shape}, not {values.shape}.")
+            raise InputError(
+                f"The actions have shape {self.action_space.shape}, not {values.shape}."
+            )
         if self._control.whole:
             highest = int(self._control.highest_action[0])
             wrong = ~((values == np.floor(values)) & (values >= 0) & (values <= highest))

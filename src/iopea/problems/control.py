@@ -73,7 +73,8 @@ class Control(ABC):
         values = np.asarray(actions, dtype=np.float64)
         if values.shape != (len(states), len(self.actions)):
             raise InputError(
-                f"Actions have the shape {(len(states), len(self.actions))}, not {values.shape}."
+                f"The actions have the shape {(len(states), len(self.actions))}, "
+                f"not {values.shape}."
             )
         if not (np.isfinite(values).all() and values.min(initial=0.0) >= 0):
             wrong = values[~(np.isfinite(values) & (values >= 0))][0]

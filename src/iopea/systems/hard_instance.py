@@ -24,7 +24,7 @@ import numpy as np
 from numpy.random import PCG64, Generator
 from pydantic import Field, model_validator
 
-from iopea.errors import InputError
+from iopea.errors import InputError, ModelMismatchError
 from iopea.information_order import InformationOrder
 from iopea.model import Count, Model, Positive, check_count
 from iopea.policies import Box
@@ -140,7 +140,7 @@ class HardSystem(System):
         expected = (np.floor(phase[:1]) + np.arange(phase.size)) % self.episode
         wrong = np.flatnonzero(phase != expected)
         if wrong.size:
-            raise InputError(
+            raise ModelMismatchError(
                 f"phase is {phase[wrong[0]]:g} at step {wrong[0]}, not {expected[wrong[0]]:g}: an "
                 f"episode has the phases 0 to {self.episode - 1}, one after the other."
             )
@@ -148,7 +148,7 @@ class HardSystem(System):
             cost = trajectory[name]
             wrong = np.flatnonzero((cost != 0) & ((cost != 1) | (phase >= self.span)))
             if wrong.size:
-                raise InputError(
+                raise ModelMismatchError(
                     f"{name} is {cost[wrong[0]]} at step {wrong[0]}: it is 0 or 1, and from phase "
                     f"{self.span} on, where it is not seen, 0."
                 )

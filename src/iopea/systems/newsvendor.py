@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import field_validator, model_validator
 
 from iopea.demand import Demand, DemandStream, Exponential
-from iopea.errors import InputError
+from iopea.errors import InputError, ModelMismatchError
 from iopea.information_order import InformationOrder
 from iopea.model import NonNegative
 from iopea.policies import Box
@@ -114,7 +114,7 @@ class OrderQuantities(PolicyFamily):
     def check_system(self, system: NewsvendorSystem) -> None:
         """Refuse quantities of which nothing could be sold."""
         if self.levels.high == 0:
-            raise InputError("Levels need high > 0, but high is 0.0: nothing could be sold.")
+            raise InputError("The levels need high > 0, but high is 0.0: nothing could be sold.")
 
     def policy_class(self, system: NewsvendorSystem) -> Box:
         """All quantities in the range."""
@@ -170,7 +170,7 @@ class OrderQuantities(PolicyFamily):
         wrong = np.flatnonzero((sales < 0) | (sales > quantity + room))
         if wrong.size:
             step = int(wrong[0])
-            raise InputError(
+            raise ModelMismatchError(
                 f"sales are {sales[step]} at step {step}: with {quantity[step]:g} in stock they "
                 f"lie between 0 and {quantity[step]:g}. If another quantity was there, tell it as "
                 "'received'."

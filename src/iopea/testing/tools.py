@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from iopea.errors import InputError
+from iopea.errors import InputError, IopeaError
 from iopea.problem_files import parse_problem, tables_of
 from iopea.problems.base import Problem
 from iopea.seeds import seed_for
@@ -95,7 +95,7 @@ def refusal(action: Callable[[], object]) -> str:
     """The sentence with which something is refused; none if it isn't, or not in a sentence."""
     try:
         action()
-    except InputError as error:
+    except IopeaError as error:
         return str(error)
     except Exception:  # whatever comes of values that nobody has looked at
         return ""

@@ -6,7 +6,7 @@ import pytest
 
 import iopea
 from exact_mdp import gain_and_bias, policy_iteration, stationary
-from iopea import IOPEA, InputError, Trajectory
+from iopea import IOPEA, InputError, ModelMismatchError, Trajectory
 from iopea.problem_files import read_problem
 from iopea.systems.finite import FiniteMDP
 from iopea.systems.finite.dynamics import Dynamics
@@ -119,7 +119,7 @@ def twin_sums(problem, policy, paths, size):
         count[state, action] = count.get((state, action), 0) + 1
         moves[state, action, following] = moves.get((state, action, following), 0) + 1
         cost[state, action] = cost.get((state, action), 0.0) + paid
-    states = range(problem.states)
+    states = range(problem.system.states)
     chain = [
         [moves.get((s, policy[s], n), 0) / count[s, policy[s]] for n in states] for s in states
     ]
@@ -508,10 +508,11 @@ def test_impossible_trajectories_are_refused():
         ({"next_state": [0.5, 1]}, "next_state is 0.5 at step 0"),
         ({"cost": [0.5, -0.1]}, "cost is -0.1 at step 1: costs lie between 0.0 and 1.0"),
         ({"state": [0, 1]}, "state is 1 at step 1, but step 0 has led to state 2"),
-        ({"action": [0, 1]}, "state, cost, next_state, not"),
     ]:
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(ModelMismatchError, match=words):
             problem.check(Trajectory([0, 0, 1], **{**fine, **changes}))
+    with pytest.raises(InputError, match="state, cost, next_state, not"):
+        problem.check(Trajectory([0, 0, 1], **fine, action=[0, 1]))
     for policy in ([0, 0, 0], [0, 0], [0, 0, 7]):
         with pytest.raises(InputError, match="is not one of this problem"):
             problem.check(Trajectory(policy, **fine))

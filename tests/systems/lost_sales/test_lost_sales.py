@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import iopea
-from iopea import InputError, LostSales, Trajectory
+from iopea import InputError, LostSales, ModelMismatchError, Trajectory
 from iopea.demand import Constant, Exponential, Poisson
 from iopea.testing.twins import assert_same_state
 
@@ -63,7 +63,7 @@ def test_replay_from_sales_equals_the_real_rollout(lead_time, level, share, dema
     estimates = evaluator.estimates()
     for column, played in enumerate((lower, level)):
         costs = simulator(problem, demand).play((played,), demand.size).costs
-        pseudo = costs - problem.lost_sales_cost * demand
+        pseudo = costs - problem.system.lost_sales_cost * demand
         sums = estimates.sums[:, column].sum()
         assert sums == pytest.approx(pseudo.sum(), abs=1e-7)
 
@@ -94,7 +94,7 @@ def test_candidates_run_on_through_hand_overs(lead_time, plays, demand):
         own = rolled_out(problem, level, demand)
         if (censored & (own.trajectory["stock"] > stock + 1e-9)).any():
             continue
-        pseudo = own.costs - problem.lost_sales_cost * demand
+        pseudo = own.costs - problem.system.lost_sales_cost * demand
         assert seen.estimates().sums[:, column].sum() == pytest.approx(pseudo.sum(), abs=1e-7)
 
 
@@ -125,7 +125,7 @@ def test_every_step_of_a_hand_over_counts():
 
 def true_pseudo_costs(problem, levels, demand):
     costs = [simulator(problem, demand).play((level,), demand.size).costs for level in levels]
-    return np.mean(costs, axis=1) - problem.lost_sales_cost * demand.mean()
+    return np.mean(costs, axis=1) - problem.system.lost_sales_cost * demand.mean()
 
 
 def test_short_deliveries_are_counted_and_do_not_disturb_lower_levels():
@@ -381,7 +381,6 @@ def test_a_wrong_value_is_refused_in_a_sentence(change, words):
 def test_impossible_trajectories_are_refused():
     problem = shop()
     for path, words in [
-        (Trajectory(3.0, stock=[3.0], sales=[3.5]), "3.5"),
         (Trajectory(3.0, stock=[-1.0], sales=[0.0]), "-1.0"),
         (Trajectory(3.0, stock=[1.0], sales=[-0.5]), "-0.5"),
         (Trajectory(3.0, stock=[1.0]), "stock, sales"),
@@ -389,6 +388,8 @@ def test_impossible_trajectories_are_refused():
     ]:
         with pytest.raises(InputError, match=words):
             problem.check(path)
+    with pytest.raises(ModelMismatchError, match=r"3\.5 at step 0, above the 3\.0 in stock"):
+        problem.check(Trajectory(3.0, stock=[3.0], sales=[3.5]))
     for columns in ({"stock": [math.nan]}, {"stock": ["x"]}, {"stock": [[1.0]]}):
         with pytest.raises(InputError, match="stock"):
             Trajectory(3.0, **columns)

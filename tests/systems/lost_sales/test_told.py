@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import iopea
-from iopea import IOPEA, InputError, LostSales, Trajectory
+from iopea import IOPEA, InputError, LostSales, ModelMismatchError, Trajectory
 from iopea.systems import PROBLEMS
 from iopea.systems.lost_sales import kernel as kernels
 from iopea.testing.twins import assert_same_state
@@ -267,7 +267,7 @@ def test_bad_columns_are_refused_and_change_nothing(columns, words):
 
 def test_sales_above_the_stock_are_refused_with_a_hint_at_the_evening():
     learner = IOPEA(shop())
-    with pytest.raises(InputError, match=r"above the 2\.0 in stock: .* evening"):
+    with pytest.raises(ModelMismatchError, match=r"above the 2\.0 in stock: .* evening"):
         learner.tell(Trajectory(80.0, stock=[2.0], sales=[9.0]))
     learner.tell(Trajectory(80.0, stock=[2.0], sales=[9.0], received=[11.0]))
     assert learner.steps == 1

@@ -51,7 +51,7 @@ class LevelRange:
     def count(self, low: float = -math.inf, high: float = math.inf) -> int:
         """How many levels in steps there are, from one of them to another."""
         if self._step is None:
-            raise InputError("Levels without steps can't be counted.")
+            raise InputError("The levels have no steps, so they can't be counted.")
         members = self.box.count(1.0)
         first = 0 if low <= self.low else round((low - self.low) / self._step)
         last = members - 1 if math.isinf(high) else round((high - self.low) / self._step)

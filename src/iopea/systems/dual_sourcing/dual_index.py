@@ -224,7 +224,7 @@ class DualIndex(OrderingFamily):
             )
         if (self.estimator == "replay") != (self.order_by == "sample-path") and self.estimator:
             raise InputError(
-                f"Estimator {self.estimator!r} does not go with order_by = {self.order_by!r}: "
+                f"The estimator {self.estimator!r} does not go with order_by = {self.order_by!r}: "
                 "'replay' and 'sample-path' belong together."
             )
 

@@ -79,7 +79,7 @@ class Dynamics(Model):
         probabilities, fitting = self.probabilities, self.mean_costs.shape
         if probabilities.shape != (*fitting, fitting[0]) or not probabilities.size:
             raise ValueError(
-                "Transitions have the shape (S, A, S) and costs (S, A), not "
+                "The transitions have the shape (S, A, S) and costs (S, A), not "
                 f"{probabilities.shape} and {fitting}."
             )
         negative = np.argwhere(probabilities < 0)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BeforeValidator
 
-from iopea.errors import InputError
+from iopea.errors import InputError, ModelMismatchError
 from iopea.information_order import InformationOrder
 from iopea.policies import Box, Finite, PolicyClass
 from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem
@@ -91,13 +91,13 @@ class PolicyList(PolicyFamily):
             raise InputError(f"The matrix is one of {len(order)} policies, but there are {n}.")
         if self.estimator == "own" and order != "trivial":
             raise InputError(
-                "Estimator 'own' judges a policy by its own costs alone: leave out the information "
-                "order, or use 'model'."
+                "The estimator 'own' judges a policy by its own costs alone: leave out the "
+                "information order, or use 'model'."
             )
         if self.plug_in(system) and order != "full-feedback" and n > MOST_APART:
             raise InputError(
-                f"Estimator 'model' keeps the data of at most {MOST_APART} policies apart, not of "
-                f"{n}: list fewer policies, or use 'own'."
+                f"The estimator 'model' keeps the data of at most {MOST_APART} policies apart, "
+                f"not of {n}: list fewer policies, or use 'own'."
             )
 
     def _check_policies(self, system: FiniteSystem) -> None:
@@ -202,7 +202,7 @@ class PolicyList(PolicyFamily):
         jumps = np.flatnonzero(happened[:-1] != seen.states[1:])
         if jumps.size:
             step = int(jumps[0])
-            raise InputError(
+            raise ModelMismatchError(
                 f"The state is {seen.states[step + 1]} at step {step + 1}, but step {step} has led "
                 f"to state {happened[step]}."
             )

@@ -28,7 +28,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from iopea.errors import InputError, unknown
+from iopea.errors import ModelMismatchError, unknown
 from iopea.information_order import InformationOrder
 from iopea.model import Count, Number, Positive
 from iopea.problems.base import Problem, System
@@ -128,4 +128,4 @@ class FiniteSystem(System):
                 right = f"states are 0 to {self.states - 1}"
             if wrong.any():
                 step = int(wrong.argmax())
-                raise InputError(f"{name} is {values[step]} at step {step}: {right}.")
+                raise ModelMismatchError(f"{name} is {values[step]} at step {step}: {right}.")

@@ -65,7 +65,7 @@ class BaseStock(OrderingFamily):
     def check_system(self, system: LostSalesSystem) -> None:
         """Refuse levels with which nothing could be sold, and costs beyond their bound."""
         if self.levels.high == 0:
-            raise InputError("Levels need high > 0, but high is 0.0: nothing could be sold.")
+            raise InputError("The levels need high > 0, but high is 0.0: nothing could be sold.")
         if system.period_cost is not None and system.cost_bound is not None:
             try_out(system.period_cost, system.cost_bound, self.levels.high)
 

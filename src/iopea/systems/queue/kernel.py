@@ -22,7 +22,7 @@ import math
 import numpy as np
 from numba import njit
 
-from iopea.errors import InputError
+from iopea.errors import ComputationError
 from iopea.types import Array, Indices
 
 #: How a step may end.
@@ -174,7 +174,7 @@ def best_rates(rates: Array, profile: Array, power: Array, penalty: float) -> tu
         if not better.any():
             return best, gain
         best = np.where(better, values.argmin(axis=1), best)
-    raise InputError(f"Policy iteration found no best rates in {_MOST_ROUNDS} rounds.")
+    raise ComputationError(f"Policy iteration found no best rates in {_MOST_ROUNDS} rounds.")
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

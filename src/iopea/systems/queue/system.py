@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from iopea.errors import InputError, unknown
+from iopea.errors import InputError, ModelMismatchError, unknown
 from iopea.model import Count, Model, NonNegative, Positive, check_nonnegative
 from iopea.problems.base import Problem, System
 from iopea.systems.queue.simulator import QueueControl, QueueSimulator
@@ -206,7 +206,7 @@ class QueueSystem(System):
             if fault.any():
                 step = int(fault.argmax())
                 row = {name: float(trajectory[name][step]) for name in self.columns}
-                raise InputError(sentence.format(step=step, **row))
+                raise ModelMismatchError(sentence.format(step=step, **row))
 
     def refuse_above_bounds(self, truth: QueueRates) -> None:
         """Refuse rates above what they were said not to exceed."""

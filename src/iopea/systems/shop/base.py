@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import model_validator
 
 from iopea.demand import Demand
-from iopea.errors import InputError
+from iopea.errors import InputError, ModelMismatchError
 from iopea.model import Model, NonNegative, Positive
 from iopea.policies import check_steps
 from iopea.problems.control import Control
@@ -38,9 +38,9 @@ class Levels(Model):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.low > self.high:
-            raise ValueError(f"Levels need low <= high, but low is {self.low} > {self.high}.")
+            raise ValueError(f"The levels need low <= high, but low is {self.low} > {self.high}.")
         if self.step is not None:
-            check_steps("Levels", self.low, self.high, self.step)
+            check_steps("The levels", self.low, self.high, self.step)
         return self
 
     @property
@@ -161,7 +161,7 @@ def check_records(trajectory: Trajectory) -> None:
     above = np.flatnonzero(sales > stock)
     if above.size and "received" not in trajectory.columns:
         step = int(above[0])
-        raise InputError(
+        raise ModelMismatchError(
             f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: "
             f"they can be at most that.{evening_hint(stock, sales)}"
         )
