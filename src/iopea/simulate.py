@@ -1,11 +1,15 @@
-"""The loop over time: a learner asks, a simulator plays, the learner is told."""
+"""The loop over time: a learner asks, a simulator plays, the learner is told.
+
+:func:`run` is that loop, :func:`best_in_class` finds what a run is measured by, and
+:func:`compare_to_best` does both.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -14,10 +18,10 @@ import numpy as np
 
 from iopea.errors import InputError
 from iopea.learners.base import Learner
+from iopea.learners.baselines.optimal import Optimal
 from iopea.model import check_count
 from iopea.policies import PolicyClass
-from iopea.problems.base import Simulator, as_policies
-from iopea.problems.control import Control, PolicyController
+from iopea.problems.base import PolicyController, Problem, Simulator, as_policies
 from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
 from iopea.types import Array, Controller, Policy, Randomised, Recommendation, RunResult
@@ -33,28 +37,29 @@ MOST_STEPS = 10**9
 #: Steps and batches of the path on which policies are compared.
 EVALUATION_STEPS = 8_000_000
 EVALUATION_BATCHES = 64
-#: Copies by which a controller is evaluated, and steps of each beside a path of that length.
+#: Copies of the system on which a controller is evaluated, and steps of each of them where policies
+#: are compared on a path of that length.
 CONTROLLER_COPIES, CONTROLLER_ROUNDS = 2048, 2000
-#: The fewest such steps beside a shorter path, and the most before them that don't count.
+#: The fewest steps of each copy beside a shorter path, and the most initial steps that don't count.
 SETTLING_ROUNDS = 500
-#: Steps by which random policies are evaluated on one system.
+#: Steps in which random policies are evaluated where there are no copies.
 RANDOM_STEPS = 200_000
 #: Steps of the first, coarse search for the best policy.
 _SEARCH_STEPS = 400_000
 #: Points per parameter of the ever finer nets of that search: of one parameter, of several.
 _NETS = ((512, 4096), (64, 256, 1024))
-#: The most points of the first net; of a class in steps, which is its own net, fewer are taken.
+#: The most points of the first net; a class with more is thinned out.
 _MOST_COARSE = 2**13
 #: Points around which the next finer net is searched.
 _PROMISING = 9
 #: Parameters up to which a class is searched by nets.
 _MOST_SEARCHED = 2
-#: A best cost no larger than this is 0 but for rounding.
+#: A best cost up to this size is 0 up to rounding.
 _NOTHING = 1e-12
-#: The best policies that were found for oracles, by their system.
+#: The best policies found for oracles, by system.
 _FOUND: dict[str, Policy] = {}
 _FINDING = threading.Lock()
-#: What best policies cost on copies, by system, policy, rounds and seed.
+#: Costs of best policies on copies, by system, policy, rounds and seed.
 _LEVELS: dict[tuple[str, Policy, int, int], float] = {}
 
 
@@ -67,10 +72,16 @@ def run(
 ) -> RunResult:
     """Let a learner play for exactly so many steps.
 
-    Oracles are told the ``best`` policy of the class; it is searched for if not given.
+    Two runs in a row with the same learner and simulator give the same bits as one run of both
+    lengths together.
 
-    Two runs in a row with the same learner and simulator do the same, bit for
-    bit, as one run of both lengths together.
+    Parameters
+    ----------
+    learner : Learner.
+    simulator : Simulator. The true system.
+    steps : int. [T]
+    watch : callable, optional. Called after each play with the learner and the steps so far.
+    best : policy, optional. The best policy of the class, for oracles; searched for if not given.
 
     Examples
     --------
@@ -94,8 +105,8 @@ def run(
         rollout = simulator.carry_out(play, steps - done)
         if not rollout.costs.size:
             raise InputError(
-                "The simulator is in its initial state, but the learner is still on its way there: "
-                "go on with the simulator that it has been playing on."
+                "The simulator is in its initial state, but the learner is still returning to it: "
+                "continue with the simulator that the learner has been playing on."
             )
         learner.tell(rollout.trajectory)
         costs[done : done + rollout.costs.size] = rollout.costs
@@ -116,19 +127,19 @@ def run(
 
 
 def run_all(task: Callable[[Key], Result], keys: Iterable[Key], workers: int = 1) -> list[Result]:
-    """Do a task for each key, in order, on so many threads; the results don't depend on them."""
+    """Apply a task to each key on several threads; the results are in the order of the keys."""
     workers = check_count("workers", workers)
     pool = ThreadPoolExecutor(workers)
     try:
         return list(pool.map(task, keys))
     finally:
-        # After an error or an interrupt, what has not begun is not begun.
+        # After an error or an interrupt, tasks that have not started are dropped.
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Average true costs of policies on one common path of noise.
+    """Average true costs of policies under common noise.
 
     Attributes
     ----------
@@ -145,7 +156,7 @@ class Evaluation:
 def evaluate(
     simulator: Simulator, policies: Array, steps: int = EVALUATION_STEPS, seed: int = 0
 ) -> Evaluation:
-    """Average costs by one long simulation on common random numbers."""
+    """Average costs of policies by one long simulation with common random numbers."""
     points = as_policies(policies)
     steps = check_count("steps", steps, least=EVALUATION_BATCHES)
     estimates = simulator.costs(points, steps, EVALUATION_BATCHES, seed)
@@ -156,7 +167,10 @@ def evaluate(
 
 @dataclass(frozen=True)
 class BestInClass:
-    """The best policy of the class by simulation, with the error of its cost [θ*, g*]."""
+    """The best policy of the class, its cost and the standard error of that [θ*, g*].
+
+    ``steps`` and ``seed`` are those of the path on which it was found.
+    """
 
     policy: Policy
     cost: float
@@ -165,18 +179,18 @@ class BestInClass:
     seed: int
 
     def relative_gaps(self, simulator: Simulator, choices: Sequence[Recommendation]) -> Array:
-        """How much dearer than the best policy things are, as a share of g*."""
+        """Extra cost per step over the best policy, as a share of g*."""
         return np.array([self.share(gap) for gap in self.gaps(simulator, choices)])
 
     def gaps(self, simulator: Simulator, choices: Sequence[Recommendation]) -> Array:
-        """How much dearer than the best policy things are, per step.
+        """Extra cost per step over the best policy.
 
-        Policies are compared on the very same path, and so are controllers that run compiled;
-        others on many copies of the system, beside the best policy on the same copies.
+        Policies and compiled controllers are evaluated on the path on which the best policy was
+        found; other controllers on many copies of the system, as is the best policy for them.
         """
         control = simulator.problem.control
         if control is not None:
-            choices = [_plainly(choice, control) for choice in choices]
+            choices = [_plainly(choice, simulator.problem) for choice in choices]
         different = list(dict.fromkeys(choices))
         gaps: dict[Recommendation, float] = {self.policy: 0.0}
         policies = [
@@ -199,35 +213,39 @@ class BestInClass:
         return np.array([gaps[choice] for choice in choices])
 
     def _gap_on_copies(self, simulator: Simulator, controller: Controller) -> float:
-        """How much dearer a controller is than the best policy, which is run once per process."""
+        """Extra cost per step of a controller, by copies of the system."""
         least = min(SETTLING_ROUNDS, CONTROLLER_ROUNDS)
         rounds = max(CONTROLLER_ROUNDS * self.steps // EVALUATION_STEPS, least)
         cost = evaluate_controller(simulator, controller, rounds, self.seed)
         key = (_system(simulator), self.policy, rounds, self.seed)
         control = simulator.problem.control
         if key not in _LEVELS and control is not None:
-            best = PolicyController(control, self.policy)
+            best = PolicyController(simulator.problem, self.policy)
             _LEVELS[key] = evaluate_controller(simulator, best, rounds, self.seed)
         return cost - _LEVELS[key]
 
     def share(self, cost: float) -> float:
-        """A cost as a share of g*, or of its size where g* is negative; NaN where it is 0."""
+        """A cost as a share of |g*|; NaN where that is 0."""
         return float(cost / abs(self.cost)) if abs(self.cost) > _NOTHING else math.nan
 
 
-def _plainly(choice: Recommendation, control: Control) -> Recommendation:
-    """A controller as the policy of the class that does the same, if there is one."""
-    policy = control.as_policy(choice) if isinstance(choice, Controller) else None
+def _plainly(choice: Recommendation, problem: Problem) -> Recommendation:
+    """The policy of the class that acts like a controller, if there is one."""
+    if not isinstance(choice, Controller):
+        return choice
+    if isinstance(choice, PolicyController) and choice.problem == problem:
+        return choice.policy
+    policy: Policy | None = problem.control.as_policy(choice)
     return choice if policy is None else policy
 
 
 def evaluate_controller(
     simulator: Simulator, controller: Controller, rounds: int = CONTROLLER_ROUNDS, seed: int = 0
 ) -> float:
-    """Average cost of a controller over many copies of the system side by side.
+    """Average cost of a controller over many copies of the system.
 
-    The first steps of each copy don't count: in these it comes from its initial state to where it
-    usually is.
+    The first steps of each copy don't count: they lead from the initial state to the stationary
+    regime.
     """
     rounds = check_count("rounds", rounds, least=2)
     return _on_copies(simulator, controller.act, rounds, seed)
@@ -236,29 +254,29 @@ def evaluate_controller(
 def _on_copies(
     simulator: Simulator, act: Callable[[Array], Array], rounds: int, seed: int
 ) -> float:
-    """Average cost of acting like this on many copies side by side."""
+    """Average cost of actions by state, over many copies of the system."""
     problem = simulator.problem
     fleet = problem.simulator(simulator.truth, _evaluation_seed(seed))
     if not isinstance(fleet, SteppedSimulator):
-        raise InputError(f"A {problem.kind} problem has no states and actions.")
+        raise InputError(f"A {problem.kind} problem has no states and actions to control.")
     return fleet.average_cost(act, rounds, min(rounds, SETTLING_ROUNDS), CONTROLLER_COPIES)
 
 
 def _random_cost(simulator: Simulator, seed: int) -> float:
-    """Average cost of a new policy in each step."""
+    """Average cost of drawing a new policy in each step."""
     problem = simulator.problem
     control, policies = problem.control, problem.policy_class
-    chance = np.random.Generator(np.random.PCG64(seed_for("random policies", seed)))
+    rng = np.random.Generator(np.random.PCG64(seed_for("random policies", seed)))
     if control is not None:
         return _on_copies(
             simulator,
-            lambda states: control.actions_of(policies.sample(chance, len(states)), states),
+            lambda states: control.actions_of(policies.sample(rng, len(states)), states),
             SETTLING_ROUNDS,
             seed,
         )
     fresh = problem.simulator(simulator.truth, _evaluation_seed(seed))
     total, elapsed = 0.0, 0.0
-    for policy in policies.sample(chance, RANDOM_STEPS).tolist():
+    for policy in policies.sample(rng, RANDOM_STEPS).tolist():
         rollout = fresh.play(tuple(policy), 1)
         total += float(rollout.costs[0])
         elapsed += 1.0 if rollout.elapsed is None else rollout.elapsed
@@ -266,7 +284,7 @@ def _random_cost(simulator: Simulator, seed: int) -> float:
 
 
 def _evaluation_seed(seed: int) -> int:
-    """A seed that no run has."""
+    """A seed that no run uses."""
     return int.from_bytes(seed_for("evaluation", seed).generate_state(4).tobytes(), "little")
 
 
@@ -275,9 +293,8 @@ def best_in_class(
 ) -> BestInClass:
     """Find the best policy of the class with full knowledge of the system.
 
-    Where the system can't be solved exactly, a coarse net is searched on a short
-    path, then ever finer nets around the best points of the one before, the last of
-    them on a long path.
+    If the system has no exact solution, a coarse net is searched on a short path, then finer nets
+    around the best points of the one before, the last of them on a long path.
     """
     exact = simulator.optimum()
     if exact is not None:
@@ -298,7 +315,7 @@ def best_in_class(
 
 
 def _promising(policies: PolicyClass, costs: Callable[[Array], Array]) -> Array:
-    """The finest net around the points that cost least on the coarser ones."""
+    """The finest net around the cheapest points of the coarser ones."""
     nets = _NETS[0] if policies.dimension == 1 else _NETS[1]
     reach = policies.extent / nets[0] or 1.0
     if policies.count(reach) <= _MOST_COARSE:
@@ -314,8 +331,8 @@ def _promising(policies: PolicyClass, costs: Callable[[Array], Array]) -> Array:
 
 
 def _near(points: Array, centres: Array, reach: float) -> Array:
-    """The points no parameter of which is further than the reach from one of the centres."""
-    for axis, middle in enumerate(centres.T):  # most are far from all of them
+    """The points within the reach of a centre in every parameter."""
+    for axis, middle in enumerate(centres.T):  # most points are far from all centres
         values = points[:, axis]
         points = points[(values >= middle.min() - 2 * reach) & (values <= middle.max() + 2 * reach)]
     near = np.zeros(len(points), dtype=np.bool_)
@@ -325,7 +342,7 @@ def _near(points: Array, centres: Array, reach: float) -> Array:
 
 
 class _Sight:
-    """What oracles are told."""
+    """The truth that oracles are told."""
 
     def __init__(self, simulator: Simulator, best: Policy | None) -> None:
         self._simulator, self._best = simulator, best
@@ -335,12 +352,12 @@ class _Sight:
         return _known_best(self._simulator) if self._best is None else self._best
 
     def best_in_hindsight(self, steps: int) -> Policy:
-        """The best policy on the chance of the first steps of this run."""
+        """The best policy for the noise of the first steps of this run."""
         policies = self._simulator.problem.policy_class
         if policies.dimension > _MOST_SEARCHED and policies.count(1.0) > _MOST_COARSE:
             raise InputError(
-                f"Of {policies.dimension} parameters the best policy in hindsight can't be found "
-                f"by trying: the class has more than {_MOST_COARSE} policies."
+                f"Cannot search for the best policy in hindsight: the class has "
+                f"{policies.dimension} parameters and more than {_MOST_COARSE} policies."
             )
 
         def costs(net: Array) -> Array:
@@ -351,12 +368,12 @@ class _Sight:
 
 
 def _system(simulator: Simulator) -> str:
-    """What tells a system from others."""
+    """The identity of a system: its problem and its truth."""
     return json.dumps([simulator.problem.describe(), simulator.truth.table()], default=str)
 
 
 def _known_best(simulator: Simulator) -> Policy:
-    """The best policy of the class, found once for each system."""
+    """The best policy of the class, searched for once per system."""
     system = _system(simulator)
     with _FINDING:
         if system not in _FOUND:
@@ -367,3 +384,182 @@ def _known_best(simulator: Simulator) -> Policy:
 def relative_regret(result: RunResult, best: BestInClass) -> float:
     """Regret as a share of T g*."""
     return best.share(result.average_cost - best.cost)
+
+
+@dataclass(frozen=True)
+class ComparedRun:
+    """A run up to some step, compared with the best policy of the class.
+
+    Attributes
+    ----------
+    steps : int. [T]
+    elapsed : float. Time that has passed, in units of the average cost: the steps, unless they
+        differ in length.
+    average_cost : float. True cost of the run per unit of time.
+    recommendation : policy or controller. What the learner recommends after these steps.
+    survivors : int, optional. Policies that may still be the best.
+    gap : float. Extra long-run cost per step of the recommendation over the best policy.
+    best : BestInClass.
+    """
+
+    steps: int
+    elapsed: float
+    average_cost: float
+    recommendation: Recommendation
+    survivors: int | None
+    gap: float
+    best: BestInClass
+
+    @property
+    def cost(self) -> float:
+        """Long-run cost per step of the recommendation."""
+        return self.best.cost + self.gap
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap as a share of g*."""
+        return self.best.share(self.gap)
+
+    @property
+    def regret(self) -> float:
+        """Extra cost of the run over the long-run cost of the best policy."""
+        return self.elapsed * (self.average_cost - self.best.cost)
+
+    @property
+    def relative_regret(self) -> float:
+        """Regret as a share of T g*."""
+        return self.best.share(self.average_cost - self.best.cost)
+
+
+def compare_to_best(
+    learner: Learner,
+    simulator: Simulator,
+    steps: int,
+    best: BestInClass | None = None,
+    watch: Watcher | None = None,
+) -> ComparedRun:
+    """Let a learner play, and compare the run and its recommendation with the best policy.
+
+    Parameters
+    ----------
+    learner : Learner.
+    simulator : Simulator. The true system.
+    steps : int. [T]
+    best : BestInClass, optional. Searched for if not given.
+    watch : callable, optional. Called after each play with the learner and the steps so far.
+
+    Examples
+    --------
+    >>> from iopea import IOPEA, LostSales
+    >>> from iopea.demand import Poisson
+    >>> shop = LostSales(lead_time=1, holding_cost=1, lost_sales_cost=9,
+    ...                  levels={"low": 0, "high": 20, "step": 1})
+    >>> found = compare_to_best(IOPEA(shop), shop.simulator(Poisson(mean=3), seed=1), 5000)
+    >>> found.recommendation, found.relative_gap, found.relative_regret < 0.2
+    ((9.0,), 0.0, True)
+    """
+    return compare_at(learner, simulator, (steps,), best, watch)[0]
+
+
+def compare_at(
+    learner: Learner,
+    simulator: Simulator,
+    horizons: Sequence[int],
+    best: BestInClass | None = None,
+    watch: Watcher | None = None,
+) -> list[ComparedRun]:
+    """The same after each of several numbers of steps of one run, the last of which ends it."""
+    best = best_in_class(simulator) if best is None else best
+    stages = list(_stages(learner, simulator, horizons, best.policy, watch))
+    return _compared(simulator, best, stages)
+
+
+def compare_runs(
+    results: Sequence[RunResult], simulator: Simulator, best: BestInClass
+) -> list[ComparedRun]:
+    """The same for finished runs on a system, whose recommendations are evaluated together."""
+    stages = [
+        _Stage(result.costs.size, result.elapsed, result.average_cost, result) for result in results
+    ]
+    return _compared(simulator, best, stages)
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A run up to some step; ``result`` is about the steps since the stage before."""
+
+    steps: int
+    elapsed: float
+    average_cost: float
+    result: RunResult
+
+
+def _stages(
+    learner: Learner,
+    simulator: Simulator,
+    horizons: Sequence[int],
+    best: Policy | None,
+    watch: Watcher | None = None,
+) -> Iterator[_Stage]:
+    """One run, interrupted after each of the horizons."""
+    done, total, elapsed = 0, 0.0, 0.0
+    for horizon in horizons:
+        if horizon <= done:
+            raise InputError(f"Horizons must increase, not go from {done} to {horizon} steps.")
+        since = done
+
+        def told(who: Learner, steps: int, since: int = since) -> None:
+            if watch is not None:
+                watch(who, since + steps)
+
+        result = run(learner, simulator, horizon - done, told, best)
+        total, elapsed, done = total + float(result.costs.sum()), elapsed + result.elapsed, horizon
+        yield _Stage(horizon, elapsed, total / elapsed, result)
+
+
+def _compared(
+    simulator: Simulator, best: BestInClass, stages: Sequence[_Stage]
+) -> list[ComparedRun]:
+    """The recommendations of all stages, evaluated on one path."""
+    fresh = simulator.problem.simulator(simulator.truth)
+    gaps = best.gaps(fresh, [stage.result.recommendation for stage in stages])
+    return [
+        ComparedRun(
+            steps=stage.steps,
+            elapsed=stage.elapsed,
+            average_cost=stage.average_cost,
+            recommendation=stage.result.recommendation,
+            survivors=stage.result.survivors,
+            gap=gap,
+            best=best,
+        )
+        for stage, gap in zip(stages, gaps.tolist(), strict=True)
+    ]
+
+
+def regret_under_same_noise(
+    learner: Learner,
+    simulator: Simulator,
+    horizons: Sequence[int],
+    best: Policy | None = None,
+) -> list[float]:
+    """Extra cost of a run over one of the best policy under the same noise, at several steps.
+
+    Most of the noise cancels. Where time is continuous, costs are per unit of elapsed time, times
+    the steps.
+
+    Parameters
+    ----------
+    learner : Learner.
+    simulator : Simulator. In its initial state.
+    horizons : sequence of int. Steps after which regret is read; the last ends the run [T].
+    best : policy, optional. Searched for if not given.
+    """
+    twin = simulator.problem.simulator(simulator.truth, simulator.seed)
+    runs = (
+        _stages(learner, simulator, horizons, best),
+        _stages(Optimal(simulator.problem), twin, horizons, best),
+    )
+    return [
+        mine.steps * (mine.average_cost - its.average_cost) for mine, its in zip(*runs, strict=True)
+    ]

@@ -19,10 +19,11 @@ import numpy as np
 import iopea
 from iopea.errors import InputError
 from iopea.learners import learner_named
+from iopea.learners.base import Learner
 from iopea.problem_files import problem_from, tables_of
-from iopea.problems.base import Problem, Simulator
-from iopea.simulate import BestInClass, best_in_class, evaluate, run
-from iopea.types import Array, Recommendation, Truth
+from iopea.problems.base import Problem
+from iopea.simulate import BestInClass, best_in_class, compare_at, evaluate
+from iopea.types import Recommendation, Truth
 
 #: What a task leaves: one row for each of its horizons.
 Row = dict[str, Any]
@@ -133,41 +134,31 @@ def perform(task: Task, best: BestInClass | None = None) -> list[Row]:
         raise InputError(f"Task {task.key} must be told the best policy.")
     kind: Any = learner_named(task.learner)
     learner = kind(problem, horizon=task.horizons[-1], seed=task.seed, **json.loads(task.settings))
-    system = problem.simulator(truth, task.seed)
-    looks: list[dict[str, Any]] = []
-    choices: list[Recommendation] = []
-    total = elapsed = 0.0
-    done = 0
-    for horizon in task.horizons:
-        result = run(learner, system, horizon - done, best=best.policy)
-        total, elapsed, done = total + float(result.costs.sum()), elapsed + result.elapsed, horizon
-        choices.append(result.recommendation)
-        looks.append(
-            {
-                "steps": horizon,
-                "average": total / elapsed,
-                "recommendation": _written(result.recommendation),
-                "survivors": None if result.survivors is None else float(result.survivors),
-                "seconds": time.perf_counter() - start,
-            }
-        )
-    costs_of_choices = _costs(task, problem.simulator(truth), best, choices)
-    return [
-        _row(task, cost=cost, gap=best.share(cost - best.cost), standard_error=None, **look)
-        for cost, look in zip(costs_of_choices.tolist(), looks, strict=True)
-    ]
-
-
-def _costs(
-    task: Task, system: Simulator, best: BestInClass, choices: list[Recommendation]
-) -> Array:
-    """Long-run average costs of recommendations."""
     level = best
     if task.reference not in (None, task.system):
-        # The best policy of the other system is a yardstick in this one, too.
-        here = evaluate(system, np.array([best.policy]), best.steps, best.seed)
+        # In this system, the best policy of the reference has another cost.
+        here = evaluate(problem.simulator(truth), np.array([best.policy]), best.steps, best.seed)
         level = replace(best, cost=float(here.cost[0]))
-    return np.asarray(level.cost + level.gaps(system, choices))
+    times: dict[int, float] = {}
+
+    def watch(_: Learner, steps: int) -> None:
+        times[steps] = time.perf_counter() - start
+
+    system = problem.simulator(truth, task.seed)
+    return [
+        _row(
+            task,
+            steps=look.steps,
+            cost=look.cost,
+            gap=best.share(look.cost - best.cost),
+            average=look.average_cost,
+            recommendation=_written(look.recommendation),
+            survivors=None if look.survivors is None else float(look.survivors),
+            standard_error=None,
+            seconds=times[look.steps],
+        )
+        for look in compare_at(learner, system, task.horizons, level, watch)
+    ]
 
 
 def _written(choice: Recommendation) -> str:

@@ -18,7 +18,7 @@ from iopea.studies.guarantees.regrets import (
     ArmsPart,
     cases,
     largest_loss,
-    regret_on_same_chance,
+    regret_of_learner,
 )
 from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
 from iopea.studies.reproduction.curves import upper_bound
@@ -86,7 +86,7 @@ class PricePart(Part):
         looks = (self.horizon,)
         return {
             "regret": [
-                regret_on_same_chance(self.system, seed, looks, settings) for seed in self.seeds
+                regret_of_learner(self.system, seed, looks, settings) for seed in self.seeds
             ],
             "loss": largest_loss(self.system),
         }

@@ -22,7 +22,7 @@ from iopea.studies.guarantees.fits import (
     log_axes,
     mean_text,
 )
-from iopea.studies.guarantees.regrets import ArmsPart, cases, regret_on_same_chance
+from iopea.studies.guarantees.regrets import ArmsPart, cases, regret_of_learner
 from iopea.studies.guarantees.study import Check, Finding, Part, Study, Values
 from iopea.studies.reproduction.curves import upper_bound
 from iopea.types import Array
@@ -115,9 +115,9 @@ class GrowthPart(Part):
     def _regrets(self, seed: int) -> list[float]:
         settings: dict[str, Any] = {"rule": self.rule}
         if self.rule != "theorem":
-            return regret_on_same_chance(self.system, seed, self.looks, settings)
+            return regret_of_learner(self.system, seed, self.looks, settings)
         return [
-            regret_on_same_chance(self.system, seed, (each,), settings | {"horizon": each})[0]
+            regret_of_learner(self.system, seed, (each,), settings | {"horizon": each})[0]
             for each in self.looks
         ]
 

@@ -14,18 +14,17 @@ import numpy as np
 
 from iopea.comparison.tasks import system_text
 from iopea.demand import Exponential
-from iopea.learners.baselines.optimal import Optimal
 from iopea.learners.iopea import IOPEA
 from iopea.problem_files import problem_from
 from iopea.seeds import seed_for
-from iopea.simulate import evaluate, run
+from iopea.simulate import evaluate, regret_under_same_noise, run
 from iopea.studies.guarantees.checks import at_most
 from iopea.studies.guarantees.study import Check, Part, Values
 from iopea.studies.reproduction.scenarios import scenarios
 from iopea.systems.finite import FiniteMDP
 from iopea.systems.hard_instance import HardInstance, HardSimulator, HiddenArm
 from iopea.systems.newsvendor import Newsvendor
-from iopea.types import Array, Policy, Rollout, RunResult
+from iopea.types import Array, Policy, Rollout
 
 #: The probability that the theorem's bound leaves out: it holds with 1 - 3δ.
 DELTA = 0.05
@@ -71,27 +70,13 @@ def cases() -> dict[str, Case]:
     return {case.name: case for case in found}
 
 
-def regret_on_same_chance(
+def regret_of_learner(
     system: str, seed: int, looks: Sequence[int], settings: dict[str, Any]
 ) -> list[float]:
-    """Cost beyond that of the best policy on the same chance, after so many steps each.
-
-    Where time is continuous, costs are per uniformised step of elapsed time.
-    """
+    """Regret of the learner against the best policy under the same noise, at several steps."""
     problem, truth = problem_from(json.loads(system))
-    pairs = [
-        (IOPEA(problem, seed=seed, **settings), problem.simulator(truth, seed)),
-        (Optimal(problem), problem.simulator(truth, seed)),
-    ]
-    costs, elapsed, done, found = [0.0, 0.0], [0.0, 0.0], 0, []
-    for look in looks:
-        for place, (learner, simulator) in enumerate(pairs):
-            result: RunResult = run(learner, simulator, look - done)
-            costs[place] += float(result.costs.sum())
-            elapsed[place] += result.elapsed
-        done = look
-        found.append(look * (costs[0] / elapsed[0] - costs[1] / elapsed[1]))
-    return found
+    learner = IOPEA(problem, seed=seed, **settings)
+    return regret_under_same_noise(learner, problem.simulator(truth, seed), looks)
 
 
 class ArmsPlayed(HardSimulator):

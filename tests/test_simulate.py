@@ -1,0 +1,92 @@
+"""A run compared with the best policy of the class."""
+
+import pytest
+
+import iopea
+from iopea.demand import Poisson
+from iopea.errors import InputError
+from iopea.learners.baselines.optimal import Optimal
+from iopea.simulate import (
+    best_in_class,
+    compare_at,
+    compare_runs,
+    compare_to_best,
+    regret_under_same_noise,
+    run,
+)
+
+SHOP = iopea.LostSales(
+    lead_time=1, holding_cost=1, lost_sales_cost=9, levels={"low": 0, "high": 20, "step": 1}
+)
+DEMAND = Poisson(mean=3)
+EVALUATION = 64_000
+
+
+@pytest.fixture(scope="module")
+def best():
+    return best_in_class(SHOP.simulator(DEMAND), EVALUATION)
+
+
+def result_of(seed, steps, best):
+    return run(iopea.IOPEA(SHOP), SHOP.simulator(DEMAND, seed), steps, best=best.policy)
+
+
+def test_a_compared_run_is_a_run_with_its_gap_and_regret(best):
+    found = compare_to_best(iopea.IOPEA(SHOP), SHOP.simulator(DEMAND, 2), 300, best)
+    result = result_of(2, 300, best)
+    assert (found.steps, found.elapsed) == (300, 300.0)
+    assert found.average_cost == result.average_cost
+    assert found.recommendation == result.recommendation
+    assert found.survivors == result.survivors
+    gap = best.gaps(SHOP.simulator(DEMAND), [result.recommendation])[0]
+    assert (found.gap, found.cost) == (gap, best.cost + gap)
+    assert found.relative_gap == best.share(gap)
+    assert found.regret == 300 * (result.average_cost - best.cost)
+    assert found.relative_regret == iopea.relative_regret(result, best)
+
+
+def test_looks_on_the_way_change_nothing(best):
+    seen = []
+    first, last = compare_at(
+        iopea.IOPEA(SHOP),
+        SHOP.simulator(DEMAND, 2),
+        (100, 300),
+        best,
+        lambda learner, steps: seen.append(steps),
+    )
+    assert (first.steps, last.steps) == (100, 300)
+    assert seen == sorted(set(seen))
+    assert {100, 300} <= set(seen)
+    whole = compare_to_best(iopea.IOPEA(SHOP), SHOP.simulator(DEMAND, 2), 300, best)
+    assert last.average_cost == pytest.approx(whole.average_cost, rel=1e-12)
+    assert (last.recommendation, last.gap) == (whole.recommendation, whole.gap)
+
+
+def test_runs_are_compared_together(best):
+    results = [result_of(seed, 200, best) for seed in range(3)]
+    alone = [
+        compare_to_best(iopea.IOPEA(SHOP), SHOP.simulator(DEMAND, seed), 200, best)
+        for seed in range(3)
+    ]
+    assert compare_runs(results, SHOP.simulator(DEMAND), best) == alone
+
+
+@pytest.mark.parametrize("horizons", [(5, 5), (5, 3), (0,)])
+def test_horizons_must_increase(best, horizons):
+    with pytest.raises(InputError, match=f"to {horizons[-1]} steps"):
+        compare_at(iopea.IOPEA(SHOP), SHOP.simulator(DEMAND), horizons, best)
+
+
+def test_the_best_policy_has_no_regret_under_its_own_noise(best):
+    simulator = SHOP.simulator(DEMAND, 4)
+    assert regret_under_same_noise(Optimal(SHOP), simulator, (50, 400), best.policy) == [0.0, 0.0]
+
+
+def test_regret_under_the_same_noise_is_the_difference_of_two_runs(best):
+    mine = result_of(5, 400, best)
+    its = run(Optimal(SHOP), SHOP.simulator(DEMAND, 5), 400, best=best.policy)
+    (found,) = regret_under_same_noise(
+        iopea.IOPEA(SHOP), SHOP.simulator(DEMAND, 5), (400,), best.policy
+    )
+    assert found == 400 * (mine.average_cost - its.average_cost)
+    assert found == pytest.approx(float(mine.costs.sum() - its.costs.sum()))
