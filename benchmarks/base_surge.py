@@ -17,8 +17,8 @@ import iopea
 from iopea.demand import Normal
 from iopea.learners.baselines.basa import BASA
 from iopea.problem_files import read_problem
+from iopea.systems.dual_sourcing import DualSourcing
 from iopea.systems.dual_sourcing.base_surge import best_base_surge
-from iopea.systems.dual_sourcing.system import DualSourcing
 
 PAPER = Path(__file__).parents[1] / "examples" / "paper"
 
@@ -33,8 +33,7 @@ def cases() -> Iterator[tuple[str, DualSourcing, Any]]:
             laws = {f"{path.stem}, published": demand, f"{path.stem}, stated": stated}
         for name, law in laws.items():
             for cost in (0.5, 0.0):
-                values = {**problem.model_dump(exclude_none=True), "expedited_cost": cost}
-                yield f"{name}, c_e = {cost}", DualSourcing(**values), law
+                yield f"{name}, c_e = {cost}", problem.changed(expedited_cost=cost), law
 
 
 def main() -> None:

@@ -13,9 +13,9 @@ from iopea.demand import Exponential
 from iopea.errors import InputError
 from iopea.learners.iopea import IOPEA
 from iopea.policies import Box, default_radius
+from iopea.systems.dual_sourcing import DualSourcing
 from iopea.systems.dual_sourcing.dual_index import DualIndex
-from iopea.systems.dual_sourcing.system import DualSourcing
-from iopea.systems.lost_sales.system import LostSales
+from iopea.systems.lost_sales import LostSales
 from iopea.systems.newsvendor import Newsvendor
 from iopea.systems.shop.base import Levels
 from iopea.theory import base_stock_bound, regret_bound

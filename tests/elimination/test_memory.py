@@ -12,11 +12,11 @@ from exact_mdp import gain_and_bias
 from iopea import IOPEA, InputError
 from iopea.demand import Poisson
 from iopea.elimination.paired import MEMORIES
+from iopea.systems.finite import FiniteMDP
 from iopea.systems.finite.dynamics import Dynamics
 from iopea.systems.finite.estimators import SeenChain
 from iopea.systems.finite.kernel import chain_memory, returns
-from iopea.systems.finite.system import FiniteMDP
-from iopea.systems.lost_sales.system import LostSales
+from iopea.systems.lost_sales import LostSales
 from iopea.testing.twins import assert_same_state
 
 #: The probability with which a statistical test may fail although all is well.

@@ -25,7 +25,7 @@ COPIES = 3
 def late():
     shop, demand = DualSourcing.example()
     times = {"regular_lead_time": 4, "expedited_lead_time": 2}
-    return DualSourcing(**(shop.system.model_dump(exclude_none=True) | times)), demand
+    return shop.changed(**times), demand
 
 
 def vector(kind, **others):
@@ -131,10 +131,10 @@ def test_gymnasium_wrappers_take_it():
     [
         ("lost-sales", np.full((COPIES, 1), 1.5), "between -1 and 1, not at 1.5"),
         ("lost-sales", np.full((COPIES, 1), np.nan), "between -1 and 1, not at nan"),
-        ("lost-sales", np.zeros(COPIES), r"Actions have shape \(3, 1\), not \(3,\)"),
+        ("lost-sales", np.zeros(COPIES), r"actions have shape \(3, 1\), not \(3,\)"),
         ("queue", np.array([0, 1, 4]), "whole number from 0 to 3, not 4"),
         ("queue", np.array([0, 1, 0.5]), "whole number from 0 to 3, not 0.5"),
-        ("queue", np.array(["a", "b", "c"]), "Actions are an array of numbers"),
+        ("queue", np.array(["a", "b", "c"]), "actions are an array of numbers"),
     ],
 )
 def test_a_refused_action_changes_nothing(kind, actions, words):

@@ -26,7 +26,7 @@ def stand(**changes):
 
 def true_costs(problem, quantity, demand):
     left, lost = np.maximum(quantity - demand, 0.0), np.maximum(demand - quantity, 0.0)
-    return problem.system.overage_cost * left + problem.underage_cost * lost
+    return problem.system.overage_cost * left + problem.system.underage_cost * lost
 
 
 demand_path = st.lists(st.floats(0.0, 15.0), min_size=1, max_size=60).map(np.array)
@@ -43,7 +43,7 @@ def test_a_lower_quantity_is_known_from_the_sales_of_a_higher_one(quantity, shar
         assert evaluator.observe(Trajectory(quantity, sales=part), True) == part.size
     estimates = evaluator.estimates()
     for column, each in enumerate(quantities):
-        pseudo = true_costs(problem, each, demand).sum() - problem.underage_cost * demand.sum()
+        pseudo = true_costs(problem, each, demand).sum() - problem.system.underage_cost * demand.sum()
         assert estimates.sums[:, column].sum() == pytest.approx(pseudo, abs=1e-9)
     assert estimates.steps.tolist() == [demand.size] * 2
 

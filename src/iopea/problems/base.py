@@ -439,6 +439,17 @@ class Problem:
         """A small problem and its truth, on which the contract of all problems is tested."""
         raise InputError(f"{cls.__name__} has no example.")
 
+    def changed(self, **keys: Any) -> Self:
+        """The same problem with other values of some keys of its system or family."""
+        parts: list[Model] = []
+        for part in (self._system, self._family):
+            own = {key: keys.pop(key) for key in type(part).model_fields if key in keys}
+            parts.append(type(part)(**{**dict(part), **own}))
+        for key in keys:
+            known = {*type(self._system).model_fields, *type(self._family).model_fields}
+            raise unknown(f"key in {type(self).__name__}", key, known)
+        return type(self)(*cast(tuple[System, PolicyFamily], parts))
+
     @property
     def system(self) -> Any:
         """The system."""
@@ -578,7 +589,9 @@ def _with_policies(content: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     if "policies" not in content:
         return content["problem"]
     if "policies" in content["problem"]:
-        raise InputError("Policies are given twice, in [problem] and as [policies]: leave one out.")
+        raise InputError(
+            "The policies are given twice, in [problem] and as [policies]: leave one out."
+        )
     return {**content["problem"], "policies": content["policies"]}
 
 

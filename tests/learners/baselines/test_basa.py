@@ -27,9 +27,8 @@ DEMAND = Exponential(mean=1, maximum=3, zero_probability=0.3)
 
 def shop(regular=1, expedited=0, **other):
     problem, _ = DualSourcing.example()
-    values = problem.system.model_dump(exclude_none=True)
     leads = {"regular_lead_time": regular, "expedited_lead_time": expedited}
-    return DualSourcing(**{**values, **leads, "regular_cost": 0.1, **other})
+    return problem.changed(**{**leads, "regular_cost": 0.1, **other})
 
 
 def twin(order, level, leads, demand, costs):

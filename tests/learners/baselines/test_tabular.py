@@ -15,7 +15,7 @@ from iopea.learners.baselines.feedback_graph import FeedbackGraph
 from iopea.learners.baselines.planning import free_steps, plan
 from iopea.learners.baselines.ucrl2 import UCRL2
 from iopea.problem_files import read_problem
-from iopea.problems.control import PolicyController
+from iopea.problems.base import PolicyController
 from iopea.simulate import best_in_class, run
 from iopea.storage import load_state, save_state
 from iopea.systems import PROBLEMS
@@ -440,9 +440,9 @@ def test_what_does_not_fit_is_refused_at_once(kind):
     with pytest.raises(InputError, match="bonus"):
         kind(small, bonus=-1)
     # Coarser levels make a table of any shop.
-    coarse = {**read_problem(PAPER / "inventory-large-uniform.toml")[0].system.model_dump()}
-    coarse["levels"]["step"] = 75.0
-    assert kind(LostSales(**coarse))._table.units == 4
+    large = read_problem(PAPER / "inventory-large-uniform.toml")[0]
+    coarse = large.changed(levels={**dict(large.family.levels), "step": 75.0})
+    assert kind(coarse)._table.units == 4
 
 
 def test_only_the_feedback_graph_counts_on_the_side():
@@ -516,7 +516,7 @@ def test_a_shop_is_learned_up_to_the_grid(name, policy, gap):
     learned = run(FeedbackGraph(shop), shop.simulator(truth, 90106), 6000).recommendation
     costs = [
         shop.simulator(truth, 90107).drive(each, 400 * 512, copies=512).costs[50 * 512 :].mean()
-        for each in (learned, PolicyController(shop.control, policy))
+        for each in (learned, PolicyController(shop, policy))
     ]
     assert costs[0] <= (1 + gap) * costs[1]
 

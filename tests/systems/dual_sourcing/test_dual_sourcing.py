@@ -46,7 +46,7 @@ def shop(regular=2, expedited=0, high=10.0, **changes):
 def small(estimator):
     """The paper's small setting with an estimator and its order."""
     order_by = "sample-path" if estimator == "replay" else "regular-level"
-    return SMALL.system.model_copy(update={"estimator": estimator, "order_by": order_by})
+    return SMALL.changed(estimator=estimator, order_by=order_by)
 
 
 class FixedDemand:
@@ -75,7 +75,7 @@ def simulator(problem, demand):
 def pseudo_cost(problem, policy, demand):
     """What a policy costs on a path of true demand, without the term that no policy changes."""
     costs = simulator(problem, demand).play(policy, len(demand)).costs
-    return costs.sum() - problem.lost_sales_cost * np.sum(demand)
+    return costs.sum() - problem.system.lost_sales_cost * np.sum(demand)
 
 
 def in_any_order(sample, policies, lead_time):
@@ -294,7 +294,7 @@ def test_the_sample_path_order_compares_both_differences():
 def related(problem, played, share_e, share_gap):
     """A policy of which another one tells on every path; with L_e > 0 of the same difference."""
     lower = share_e * played[0]
-    share_gap = share_gap if problem.expedited_lead_time == 0 else 1.0
+    share_gap = share_gap if problem.system.expedited_lead_time == 0 else 1.0
     return lower, lower + share_gap * (max(played) - played[0])
 
 
@@ -323,7 +323,7 @@ def test_replay_from_sales_equals_the_real_rollout(expedited, played, lower, dem
 
 def sales_of(problem, played, demand):
     """What the paper's equations say is sold."""
-    state = (0.0, (0.0,) * problem.regular_lead_time, (0.0,) * problem.expedited_lead_time)
+    state = (0.0, (0.0,) * problem.system.regular_lead_time, (0.0,) * problem.system.expedited_lead_time)
     sales = []
     for wanted in demand:
         state, _, sold, _, _ = dual_index_period(state, played, wanted)
@@ -432,7 +432,7 @@ def test_candidates_go_on_from_the_real_state_cut_to_their_level(expedited, play
                 for j, candidate in enumerate(candidates):
                     if order.informs(i, len(plays) + j):
                         (costs,) = dual_replay_twin(
-                            [candidate], problem.lead_times, part[t:].tolist(), problem.unit_costs,
+                            [candidate], problem.system.lead_times, part[t:].tolist(), problem.system.unit_costs,
                             [part.size - t], [cut(state, max(candidate))],
                         )  # fmt: skip
                         totals[j] += costs[0]
@@ -516,7 +516,7 @@ def test_candidates_are_simulated_on_the_periods_that_tell_of_all(lead_times, es
     np.testing.assert_array_equal(estimates.steps, sample.size)
     replayed, before = in_any_order(sample, len(candidates), lead_times[0])
     _, expected = dual_replay_twin(
-        candidates, lead_times, replayed.tolist(), problem.unit_costs, [before, replayed.size]
+        candidates, lead_times, replayed.tolist(), problem.system.unit_costs, [before, replayed.size]
     )
     total = estimates.sums.sum(axis=0)
     np.testing.assert_allclose(total, np.array(expected) / 8, rtol=0, atol=1e-6)
@@ -601,7 +601,7 @@ def test_of_a_candidate_that_held_more_few_periods_tell(expedited):
                 state, there, _, _, _ = dual_index_period(state, candidate, wanted)
                 held.append(there)
             needed, factor = np.mean(held[before.size :]), 2
-        enough = int((stock >= needed - 1e-6 * problem.bound).sum())
+        enough = int((stock >= needed - 1e-6 * problem.family.bound).sum())
         expected.append(min(factor * enough, 900))
     telling = evaluator.estimates().telling
     assert telling.tolist() == expected
@@ -625,9 +625,9 @@ def test_on_hits_the_sample_is_demand_as_far_as_the_level_reaches():
     evaluator = problem.evaluator(np.array([[1.0, 2.0], [3.0, 6.0]]))
     evaluator.observe(path, True)
     stock, sales = evaluator._data()
-    hits = np.abs(path["stock"] - 6.0) <= 1e-6 * problem.bound
+    hits = np.abs(path["stock"] - 6.0) <= 1e-6 * problem.family.bound
     assert sales.size == hits.sum() > 100
-    assert (np.abs(stock - 6.0) <= 1e-6 * problem.bound).all()
+    assert (np.abs(stock - 6.0) <= 1e-6 * problem.family.bound).all()
     for reach in (1.0, 2.0, 5.9):
         np.testing.assert_array_equal(np.minimum(sales, reach), np.minimum(demand[hits], reach))
 
@@ -651,7 +651,7 @@ def test_estimates_are_right_on_average(estimator):
     problem = shop(1, 0, high=6.0, estimator=estimator)
     candidates = np.array([[1.0, 2.0], [1.0, 3.0], [0.0, 3.0], [2.0, 3.0], [3.0, 3.0]])
     exact = iopea.evaluate(problem.simulator(DEMAND), candidates, 1_000_000)
-    truth = exact.cost - problem.lost_sales_cost * DEMAND.mean_demand()
+    truth = exact.cost - problem.system.lost_sales_cost * DEMAND.mean_demand()
     means, naive = [], []
     for seed in range(24):
         path = problem.simulator(DEMAND, seed).play((1.0, 3.0), 6000).trajectory
@@ -761,7 +761,7 @@ def test_what_is_not_to_be_judged_is_followed_and_not_counted(estimator):
         rollout = system.play(played, 101)
         assert evaluator.observe(rollout.trajectory, judged) == (101 if judged else 0)
         done = system._stream.at
-        lost = problem.lost_sales_cost * demand[done - 101 : done].sum()
+        lost = problem.system.lost_sales_cost * demand[done - 101 : done].sum()
         own += rollout.costs.sum() - lost if judged else 0.0
     assert evaluator.departures == 0
     assert evaluator.estimates().steps[0] <= 202
@@ -834,7 +834,7 @@ def play_and_count(learner, problem, steps, seed):
         play = learner.ask()
         path = system.play(play.policy, min(play.steps, steps - done), play.until_start).trajectory
         learner.tell(path)
-        hits += (np.abs(path["stock"] - max(play.policy)) <= 1e-6 * problem.bound).sum()
+        hits += (np.abs(path["stock"] - max(play.policy)) <= 1e-6 * problem.family.bound).sum()
         done += len(path)
     return hits / steps
 
@@ -987,7 +987,7 @@ def toml(value):
 
 
 def problem_file(changes):
-    values = {**shop().model_dump(exclude_none=True), "kind": "dual-sourcing", **changes}
+    values = {**shop().describe(), **changes}
     lines = [f"{key} = {toml(value)}" for key, value in values.items()]
     return "\n".join(["[problem]", *lines, "[demand]", 'distribution = "poisson"', "mean = 2.0"])
 

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from iopea.systems.queue.estimator import FEWEST_EVENTS
+from iopea.systems.queue.service_rates import FEWEST_EVENTS
 
 import exact_mdp as mdp
 import iopea
-from iopea import InputError, Trajectory
+from iopea import InputError, ModelMismatchError, Trajectory
 from iopea.problem_files import parse_problem
 from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.systems.queue import kernel as kernels
@@ -42,7 +42,7 @@ def large(**changes):
 def model(problem, rates):
     """Transitions (S, A, S) and costs (S, A) of the uniformised chain, as in the paper."""
     arrival_rate, deadline_rate = rates
-    states, actions, uniform = problem.buffer + 1, problem.max_rate + 1, problem.uniform_rate
+    states, actions, uniform = problem.system.buffer + 1, problem.system.max_rate + 1, problem.system.uniform_rate
     transitions = np.zeros((states, actions, states))
     costs = np.zeros((states, actions))
     for s in range(states):
@@ -123,8 +123,8 @@ def instances(draw, longest=6):
 @settings(deadline=None, max_examples=100)
 def test_costs_are_those_of_the_uniformised_chain(instance, data):
     problem, rates = instance
-    rate = st.integers(0, problem.max_rate)
-    policy = data.draw(st.tuples(*[rate] * (problem.buffer + 1)))
+    rate = st.integers(0, problem.system.max_rate)
+    policy = data.draw(st.tuples(*[rate] * (problem.system.buffer + 1)))
     truth = QueueRates(arrival_rate=rates[0], deadline_rate=rates[1])
     transitions, costs = model(problem, rates)
     assert transitions.min() >= -1e-12
@@ -175,9 +175,9 @@ def test_a_long_queue_is_solved_as_by_value_iteration(arrivals):
 @settings(deadline=None, max_examples=100)
 def test_slopes_are_derivatives(instance, data):
     problem, rates = instance
-    rate = st.integers(0, problem.max_rate)
-    policy = np.array([data.draw(st.tuples(*[rate] * (problem.buffer + 1)))], dtype=float)
-    cost, *slopes = kernels.slopes(policy, rates, *problem.known)
+    rate = st.integers(0, problem.system.max_rate)
+    policy = np.array([data.draw(st.tuples(*[rate] * (problem.system.buffer + 1)))], dtype=float)
+    cost, *slopes = kernels.slopes(policy, rates, *problem.system.known)
     assert cost == pytest.approx(kernels.average_costs(policy, rates, *problem.known), rel=1e-12)
     for axis, slope in enumerate(slopes):
         step = np.zeros(2)
@@ -193,9 +193,9 @@ def test_slopes_are_derivatives(instance, data):
 def test_no_rates_are_too_extreme(rates):
     problem = large(arrivals="fixed")
     rates = np.array(rates)
-    policy, cost = kernels.best_rates(rates, *problem.known)
+    policy, cost = kernels.best_rates(rates, *problem.system.known)
     some = np.array([policy, np.zeros(51), np.full(51, 20), [0] * 50 + [20], [20] * 25 + [0] * 26])
-    costs, *slopes = kernels.slopes(some.astype(float), rates, *problem.known)
+    costs, *slopes = kernels.slopes(some.astype(float), rates, *problem.system.known)
     assert costs[0] == pytest.approx(cost)
     assert costs.min() >= cost * (1 - 1e-9)
     assert np.isfinite(slopes).all()
@@ -203,7 +203,7 @@ def test_no_rates_are_too_extreme(rates):
 
 def test_states_that_no_job_reaches_do_no_harm():
     problem = queue(buffer=4, arrivals=[6.0, 2.0, 0.0, 5.0, 0.0])
-    shorter = queue(buffer=2, arrivals=[6.0, 2.0, 0.0], uniformization=problem.uniform_rate)
+    shorter = queue(buffer=2, arrivals=[6.0, 2.0, 0.0], uniformization=problem.system.uniform_rate)
     policy, cost = problem.simulator(RATES).optimum()
     assert (policy[:3], cost) == (
         shorter.simulator(RATES).optimum()[0],
@@ -213,9 +213,9 @@ def test_states_that_no_job_reaches_do_no_harm():
 
 
 def test_the_profile_of_arrivals():
-    assert queue(buffer=4).profile.tolist() == [1, 0.75, 0.5, 0.25, 0]
-    assert queue(buffer=4, arrivals="fixed").profile.tolist() == [1, 1, 1, 1, 0]
-    assert queue(buffer=1).profile.tolist() == [1, 0]
+    assert queue(buffer=4).system.profile.tolist() == [1, 0.75, 0.5, 0.25, 0]
+    assert queue(buffer=4, arrivals="fixed").system.profile.tolist() == [1, 1, 1, 1, 0]
+    assert queue(buffer=1).system.profile.tolist() == [1, 0]
     assert queue(arrivals=[3.0, 6.0, 9.0]).profile.tolist() == [0.5, 1, 0]
 
 
@@ -373,7 +373,7 @@ def test_batch_sums_add_up_to_the_plug_in_cost(estimator, steps):
     estimates = evaluator.estimates()
     assert estimates.rank == 2
     assert estimates.sizes.sum() == steps
-    plug_in = kernels.average_costs(ALL, evaluator.rates, *problem.known) / 23.0
+    plug_in = kernels.average_costs(ALL, evaluator.rates, *problem.system.known) / 23.0
     np.testing.assert_allclose(estimates.sums.sum(axis=0), steps * plug_in, rtol=1e-10)
     some = evaluator.estimates_of(ALL[10:20])
     np.testing.assert_allclose(some.sums, estimates.sums[:, 10:20], rtol=1e-12, atol=1e-9)
@@ -386,7 +386,7 @@ def test_batch_sums_are_linear_where_there_is_much_data():
     statistics, sizes = evaluator._statistics()
     arrivals, at_risk, misses, jobs_at_risk, _ = statistics.T
     rates = evaluator.rates
-    costs, by_arrival, by_deadline = kernels.slopes(ALL, rates, *problem.known)
+    costs, by_arrival, by_deadline = kernels.slopes(ALL, rates, *problem.system.known)
     moved = np.outer((arrivals - rates[0] * at_risk) / at_risk.sum(), by_arrival)
     moved += np.outer((misses - rates[1] * jobs_at_risk) / jobs_at_risk.sum(), by_deadline)
     expected = (sizes[:, None] * costs + sizes.sum() * moved) / 23.0
@@ -666,13 +666,13 @@ def test_constants():
 
 @pytest.mark.parametrize("arrivals", ["decaying", "fixed"])
 def test_the_smallest_uniformisation_constant_is_the_published_one(arrivals):
-    assert queue(arrivals=arrivals, uniformization=23.0).uniform_rate == 23
-    assert queue(arrivals=arrivals, uniformization=None).uniform_rate == 33
+    assert queue(arrivals=arrivals, uniformization=23.0).system.uniform_rate == 23
+    assert queue(arrivals=arrivals, uniformization=None).system.uniform_rate == 33
     with pytest.raises(InputError, match=r"uniformization is 22\.9, but must be at least 23,"):
         queue(arrivals=arrivals, uniformization=22.9)
     for buffer in (1, 3, 7):
         problem = queue(buffer=buffer, arrivals=arrivals)
-        least = problem.uniform_rate - (
+        least = problem.system.uniform_rate - (
             10.0 if buffer * 10 + 3 >= 10 + (buffer - 1) * 10 + 3 else 0
         )
         assert queue(buffer=buffer, arrivals=arrivals, uniformization=least).uniform_rate == least
@@ -757,7 +757,7 @@ def test_a_simulator_with_rates_above_their_bounds_is_refused():
 def test_impossible_trajectories_are_refused(change, words):
     row = {"state": [1], "time": [0.1], "arrivals": [0], "services": [0], "misses": [0]}
     queue().check(Trajectory(BEST, **row))
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(ModelMismatchError) as caught:
         queue(arrivals="fixed").check(Trajectory(BEST, **{**row, **change}))
     assert all(word in str(caught.value) for word in words)
     with pytest.raises(InputError, match="state, time, arrivals, services, misses"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from iopea.errors import InputError
-from iopea.problems.control import PolicyController
+from iopea.problems.base import PolicyController
 from iopea.problems.stepped import SteppedSimulator
 from iopea.simulate import BestInClass, best_in_class, evaluate_controller
 from iopea.systems import PROBLEMS
@@ -21,8 +21,8 @@ def cases():
     for kind in KINDS:
         yield pytest.param(*PROBLEMS[kind].example(), POLICIES[kind], id=kind)
     shop, demand = DualSourcing.example()
-    late = {**shop.system.model_dump(exclude_none=True), "regular_lead_time": 4, "expedited_lead_time": 2}
-    yield pytest.param(DualSourcing(**late), demand, (3.0, 5.5), id="dual-sourcing, late")
+    late = shop.changed(regular_lead_time=4, expedited_lead_time=2)
+    yield pytest.param(late, demand, (3.0, 5.5), id="dual-sourcing, late")
     rates = QueueRates(arrival_rate=6, deadline_rate=3, clock="continuous")
     yield pytest.param(ServiceRateQueue.example()[0], rates, (0.0, 3.0, 2.0), id="queue, events")
 
@@ -32,8 +32,8 @@ def test_a_policy_as_a_controller_is_the_policy(problem, truth, policy):
     control = problem.control
     played, driven = (problem.simulator(truth, seed=3) for _ in range(2))
     before = played.play(policy, 40)
-    driven.drive(PolicyController(control, policy), 40)
-    one, other = played.play(policy, 300), driven.drive(PolicyController(control, policy), 300)
+    driven.drive(PolicyController(problem, policy), 40)
+    one, other = played.play(policy, 300), driven.drive(PolicyController(problem, policy), 300)
     np.testing.assert_allclose(one.costs, other.costs, atol=1e-9)
     for name in problem.columns:
         np.testing.assert_allclose(one.trajectory[name], other.trajectory[name], atol=1e-9)
@@ -44,7 +44,7 @@ def test_a_policy_as_a_controller_is_the_policy(problem, truth, policy):
     unknown = other.costs - known
     assert (unknown >= -1e-9).all()
     again = problem.simulator(truth, seed=3).drive(
-        PolicyController(control, (0.0,) * len(policy)), 340
+        PolicyController(problem, (0.0,) * len(policy)), 340
     )
     rest = again.costs[40:] - control.costs(again.trajectory.columns)[40:]
     if problem.kind != "queue":  # in a queue chance does depend on the state
@@ -55,7 +55,7 @@ def test_a_policy_as_a_controller_is_the_policy(problem, truth, policy):
 
 @pytest.mark.parametrize(("problem", "truth", "policy"), list(cases()))
 def test_copies_take_turns_and_any_cut_is_the_same(problem, truth, policy):
-    controller = PolicyController(problem.control, policy)
+    controller = PolicyController(problem, policy)
     whole, parts = (problem.simulator(truth, seed=4) for _ in range(2))
     one = whole.drive(controller, 100, copies=7)
     pieces = []
@@ -76,9 +76,9 @@ def test_a_controller_is_evaluated_as_the_policy_it_is():
     problem, truth = ServiceRateQueue.example()
     system = problem.simulator(truth)
     best = best_in_class(system)
-    cost = evaluate_controller(system, PolicyController(problem.control, best.policy), rounds=2000)
+    cost = evaluate_controller(system, PolicyController(problem, best.policy), rounds=2000)
     assert cost == pytest.approx(best.cost, rel=0.01)  # 10⁶ steps: more than 6 standard errors
-    gaps = best.relative_gaps(system, [PolicyController(problem.control, best.policy)])
+    gaps = best.relative_gaps(system, [PolicyController(problem, best.policy)])
     assert gaps[0] == pytest.approx(0.0, abs=1e-12)  # as a policy it is known exactly
 
 
@@ -105,7 +105,7 @@ def test_a_problem_without_actions_says_so():
 
 @pytest.mark.parametrize(("problem", "truth", "policy"), list(cases()))
 def test_copies_without_records_cost_what_each_costs_on_the_same_chance(problem, truth, policy):
-    controller = PolicyController(problem.control, policy)
+    controller = PolicyController(problem, policy)
     rounds, settling, copies = 50, 20, 3
     cost = problem.simulator(truth, seed=6).average_cost(controller.act, rounds, settling, copies)
     noise = problem.simulator(truth, seed=6)._noise(96 * copies).reshape(96, copies, -1)
@@ -129,7 +129,7 @@ def test_base_surge_policies_are_compared_on_the_path_of_policies():
     assert best.relative_gaps(system, [surge])[0] == best.share(on_path[surge] - best.cost)
     copies = evaluate_controller(system, surge, rounds=500)
     assert on_path[surge] == pytest.approx(copies, rel=0.02)  # about 6 standard errors
-    assert system.costs_on_path([PolicyController(problem.control, best.policy)], 64, 64, 0) == {}
+    assert system.costs_on_path([PolicyController(problem, best.policy)], 64, 64, 0) == {}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -154,7 +154,7 @@ def test_the_best_policy_is_run_on_copies_once(monkeypatch):
         return 7.0 + len(runs)
 
     monkeypatch.setattr(SteppedSimulator, "average_cost", counted)
-    levels = [PolicyController(problem.control, (level,)) for level in (4.0, 5.0)]
+    levels = [PolicyController(problem, (level,)) for level in (4.0, 5.0)]
     gaps = best.relative_gaps(system, levels)
     np.testing.assert_allclose(gaps, [-0.2, 0.2])
     assert runs == [(500, 500)] * 3
