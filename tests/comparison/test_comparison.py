@@ -338,7 +338,7 @@ def state_of(folder):
 
 
 def test_killed_at_ten_moments_it_goes_on_and_ends_with_the_same_table(tmp_path):
-    chance = random.Random(20)
+    rng = random.Random(20)
     whole, torn = tmp_path / "whole", tmp_path / "torn"
     subprocess.run([*COMMAND, "2", "--out", whole], check=True, capture_output=True, timeout=300)
     complete = set(state_of(whole))
@@ -351,11 +351,11 @@ def test_killed_at_ten_moments_it_goes_on_and_ends_with_the_same_table(tmp_path)
             start_new_session=True,
         )
         # After some more tasks, and then at any moment.
-        enough = len(finished) + chance.randrange(len(complete) // 12)
+        enough = len(finished) + rng.randrange(len(complete) // 12)
         deadline = time.monotonic() + 120
         while len(state_of(torn)) < enough and time.monotonic() < deadline:
             time.sleep(0.01)
-        time.sleep(chance.uniform(0, 0.3))
+        time.sleep(rng.uniform(0, 0.3))
         assert process.poll() is None
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
@@ -424,7 +424,7 @@ def test_a_lower_cost_under_other_definitions_is_no_improvement(tmp_path):
     assert "33" in cells["iopea"].reason
 
 
-def test_regret_is_measured_on_the_same_chance(tmp_path):
+def test_regret_is_measured_under_the_same_noise(tmp_path):
     choice, store = filled(tmp_path, {"optimal": 10.0, "iopea": 10.5})
     table = table_regret(replace(choice, settings=TABLE_QUEUE), "as-published", store)
     titles = [column.title for column in table.columns]

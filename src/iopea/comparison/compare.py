@@ -1,4 +1,4 @@
-"""Learners side by side on problems of one's own: tables, tests, figures and a report."""
+"""Comparison of learners on given problems: tables, tests, figures and a report."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ from iopea.learners import learner_named
 from iopea.problems.base import Problem
 from iopea.types import Truth
 
-#: Characters of a label, which is part of names of files.
+#: The most characters of a label, which is part of file names.
 _LONGEST = 60
-#: The learner on whose chance regret is measured.
+#: The learner that regret is measured against.
 _YARDSTICK = "optimal"
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Learners on systems.
+    """Runs of several learners on several systems.
 
     Attributes
     ----------
     systems : dict. Problem and truth by label.
-    learners : tuple of str. The first of them is what the others are tested against.
+    learners : tuple of str. The others are tested against the first.
     horizon : int. Steps of each run.
     seeds : range.
-    evaluation : int. Steps of the path on which policies are compared.
-    command : str. What makes the report again.
+    evaluation : int. Steps of the path on which recommendations are evaluated.
+    command : str. The command that reproduces the report.
     """
 
     systems: dict[str, tuple[Problem, Truth]]
@@ -72,7 +72,7 @@ class Comparison:
                 raise InputError(self.absent[next(iter(self.systems)), name])
 
     def runs(self, label: str, name: str) -> list[Task]:
-        """The runs of a learner on a system; none where it can't learn it."""
+        """The runs of a learner on a system; none if it does not fit."""
         if (label, name) in self.absent:
             return []
         system = system_text(*self.systems[label])
@@ -80,20 +80,20 @@ class Comparison:
         return [task.at(seed) for seed in self.seeds]
 
     def tasks(self) -> list[Task]:
-        """All runs, with those of the best policy on the same chance."""
+        """All runs, and those of the best policy under the same noise."""
         names = dict.fromkeys((*self.learners, _YARDSTICK))
         return [task for label in self.systems for name in names for task in self.runs(label, name)]
 
     def report(self, store: Store) -> Report:
-        """Tables and figures from what is stored."""
+        """Tables and figures of the stored runs."""
         figures = [self._figure(label, store) for label in self.systems]
         about = (
             f"{len(self.learners)} learners on {len(self.systems)} "
             f"problem{'' if len(self.systems) == 1 else 's'}, {len(self.seeds)} runs of "
-            f"{self.horizon:,} steps each, on the same chance."
+            f"{self.horizon:,} steps each, with common random numbers."
         )
         return Report(
-            title="Learners side by side",
+            title="Comparison of learners",
             lead=(about,),
             parts=(self._costs(store), self._regrets(store), *figures),
             facts=run_facts(self.seeds, self.evaluation, len(store)),
@@ -140,23 +140,20 @@ class Comparison:
             lines.append(Line(tuple(cells)))
         tests = sum(not math.isnan(p_value) for p_value in p_values)
         notes = (
-            f"Average cost of what is recommended after {self.horizon:,} steps, "
-            f"{runs(len(self.seeds))}; in brackets how much above the best policy of the class.",
+            f"Long-run average cost of the policy recommended after {self.horizon:,} steps, "
+            f"{runs(len(self.seeds))}; in brackets the gap to the best policy of the class.",
             f"{IMPROVED} significantly better than {base}, {WORSE} worse: Welch's test at "
-            f"{100 * LEVEL:g} %, with p-values that account for all {tests} tests of this table "
-            "(Holm)."
+            f"{100 * LEVEL:g} %, adjusted for all {tests} tests of this table (Holm)."
             if tests
-            else "Nothing was tested: that takes two learners and two runs of each.",
-            *self._refusals(),
+            else "Nothing was tested: a test needs two learners and two runs of each.",
         )
-        return Table("costs", "Cost of what was learned", self._columns, tuple(lines), notes)
+        return Table(
+            "costs", "Cost of the recommended policies", self._columns, tuple(lines), notes
+        )
 
     @property
     def _columns(self) -> tuple[Column, ...]:
         return entry_columns(tuple(self.systems))
-
-    def _refusals(self) -> list[str]:
-        return [f"{label}: {sentence}" for (label, _), sentence in self.absent.items()]
 
     def _regrets(self, store: Store) -> Table:
         lines = []
@@ -178,10 +175,10 @@ class Comparison:
                 )
             lines.append(Line(tuple(cells)))
         notes = (
-            "Cost of the whole run above that of the best policy of the class on the same chance, "
-            "as a share of the latter's long-run cost.",
+            "Extra cost of the whole run over the best policy of the class under the same noise, "
+            "as a share of the best policy's long-run cost.",
         )
-        title = "What learning costs: regret over T g*"
+        title = "Cost of learning: regret over T g*"
         return Table("regret", title, self._columns, tuple(lines), notes)
 
     def _figure(self, label: str, store: Store) -> Figure:
@@ -203,7 +200,7 @@ def _known(value: float) -> float | None:
 
 
 def labels_of(stems: Sequence[str]) -> list[str]:
-    """Names of files as labels, all different and fit for names of files.
+    """Labels made of file names, all different and valid in file names.
 
     >>> labels_of(["shop", "my shop", "shop"])
     ['shop', 'my-shop', 'shop-2']

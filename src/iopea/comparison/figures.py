@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
 
-#: A colour, a marker and a dash for each method, told apart in grey as well.
+#: Colour, marker and dash of each method, which differ in grey as well.
 _STYLES: dict[str, tuple[str, str, str]] = {
     "optimal": ("#222222", "", "--"),
     "erm": ("#888888", "x", "-"),
@@ -32,7 +32,7 @@ _STYLES: dict[str, tuple[str, str, str]] = {
 _OTHER_COLOURS = ("#ccbb44", "#ee6677", "#228833", "#4477aa", "#66ccee", "#ee7733", "#009988")
 _OTHER_MARKERS = "pPX*hd<>"
 _PNG_DPI = 200
-#: A constant is drawn up to this multiple of everything else.
+#: A constant above this multiple of all other values is not drawn.
 _WITHIN = 1.2
 _STYLE: Any = {
     "font.size": 9,
@@ -56,7 +56,7 @@ class Curve:
     name : str. Of the method.
     steps : array (n,).
     values : array (runs, n).
-    constant : bool. Whether it is the same at all times, and known at one.
+    constant : bool. Whether it is the same at all times, and known at one of them.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Curve:
 
 @contextmanager
 def drawing(width: float, height: float) -> Iterator[Canvas]:
-    """An empty canvas of so many inches; what is drawn within has the style of all figures."""
+    """An empty canvas of a size in inches, in the style of all figures."""
     import matplotlib
     from matplotlib.figure import Figure as Canvas
 
@@ -88,9 +88,9 @@ def drawing(width: float, height: float) -> Iterator[Canvas]:
 
 
 def finished(canvas: Canvas, name: str, title: str, caption: str, command: str) -> Figure:
-    """The picture on a canvas in both formats, to be called while drawing."""
+    """The figure on a canvas as SVG and PNG; call it within :func:`drawing`."""
     vector, raster = io.StringIO(), io.BytesIO()
-    # Without a date, the same picture is the same file.
+    # Without a date, the same figure is the same file.
     canvas.savefig(vector, format="svg", metadata={"Date": None})
     canvas.savefig(raster, format="png", dpi=_PNG_DPI)
     return Figure(name, title, caption, vector.getvalue(), raster.getvalue(), command)
@@ -119,7 +119,7 @@ def _draw_curves(axes: Axes, found: Sequence[Curve], level: float | None) -> Non
             value = float(curve.mean[0])
             if value <= _WITHIN * highest:
                 axes.axhline(value, color=colour, linestyle=dash, label=curve.name)
-            else:  # it would press all others together
+            else:  # it would squeeze all other curves
                 label = f"{curve.name}: {value:.3g}, above the axis"
                 axes.plot([], [], color=colour, linestyle=dash, label=label)
             continue
@@ -150,7 +150,7 @@ def costs_over_time(
     command: str,
     caption: str,
 ) -> Figure:
-    """The cost of what is recommended, and the average cost so far, over time."""
+    """The cost of the recommendation, and the average cost so far, over time."""
     with drawing(7.4, 3.4) as canvas:
         left, right = canvas.subplots(1, 2)
         _draw_curves(left, recommended, best)

@@ -1,6 +1,6 @@
 """Tables on a terminal, as CSV, Markdown and LaTeX, and whole reports as one page of HTML.
 
-Everything here renders the model of :mod:`~iopea.comparison.tables`.
+They all render the model of :mod:`~iopea.comparison.tables`.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     from rich.table import Table as Grid
     from rich.text import Text
 
-#: What is said of a table without rows.
+#: Shown in a table without rows.
 EMPTY = "No results yet."
 
 
 # CSV
 
-#: Columns of the CSV form of entries: where an entry stands, and what it says.
+#: Columns of the CSV form of entries: the place of an entry, and its fields.
 FIELDS = ("section", "row", "column", *(field.name for field in fields(Entry)))
 
 
 def to_csv(table: Table) -> str:
     r"""A table as CSV.
 
-    One of entries is written in long form, a line for each entry, numbers to the last digit; any
-    other as it is shown.
+    Tables of entries are written in long form, one line per entry, with all digits; other tables as
+    they are shown.
 
     >>> columns = Column.text("case"), Column("cost")
     >>> to_csv(Table("a", "Costs", columns, (Line(("a, b", 1)),)))
@@ -63,7 +63,7 @@ def to_csv(table: Table) -> str:
 
 
 def _plain(value: object) -> str:
-    """A value in a file: unknown numbers are empty, others come back to the last bit."""
+    """A value in a file: unknown numbers are empty, others have all their digits."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return repr(float(value)) if isinstance(value, float) else str(value)
@@ -131,7 +131,7 @@ def _markdown_row(columns: Sequence[Column], line: Line) -> list[str]:
 
 
 def markdown(text: str) -> str:
-    r"""Text without a meaning to Markdown.
+    r"""Text escaped for Markdown.
 
     >>> print(markdown("z_e|z_r <b>"))
     z\_e\|z\_r \<b\>
@@ -143,16 +143,15 @@ def markdown(text: str) -> str:
 
 # LaTeX, for documents with the package booktabs
 
-#: Heights of rows with one and with two lines in a LaTeX table, and what a page holds of them.
+#: Heights of rows with one and with two lines in a LaTeX table, and the height of a page.
 _ONE_LINE, _TWO_LINES, _PAGE = 1.0, 1.8, 48.0
 #: Most columns of a LaTeX table in larger type, and most characters in a line of their headings.
 _FEW, _HEADING = 5, 14
 _BELOW = (
-    "Below a value: how much dearer it is than the best policy of the class, and in brackets the"
-    " printed value."
+    "Below a value: the gap to the best policy of the class, and in brackets the printed value."
 )
 _THIN = "\u2009"
-#: Characters with a meaning to LaTeX, and those its fonts have only in mathematics.
+#: Special characters of LaTeX, and those that its fonts have only in mathematics.
 _LATEX = {
     **{sign: rf"\{sign}" for sign in "%&#_$"},
     "{": r"\{",
@@ -195,8 +194,8 @@ _FLAT = str.maketrans(_RAISED + _LOWERED, "0123456789-0123456789")
 def to_latex(table: Table) -> str:
     r"""A table as LaTeX floats that need ``booktabs`` alone.
 
-    Sections stand between rules. A table too high for a page goes on in the next float, from the
-    start of a section. The sentences about entries stand below the floats, in a list.
+    Sections are separated by rules. A table too high for a page continues in another float, from
+    the start of a section. Notes are in a list below the floats.
 
     >>> columns = Column.text(""), Column("z_e")
     >>> line = Line(("IOPEA", Entry(0.25, 0.01, 20, unit="share")))
@@ -232,7 +231,7 @@ def to_latex(table: Table) -> str:
 
 
 def _pages(table: Table) -> list[list[Line]]:
-    """Rows by the float they stand in."""
+    """Rows by float."""
     pages: list[list[Line]] = [[]]
     height = 0.0
     for lines in table.sections.values():
@@ -281,7 +280,7 @@ def _float(table: Table, rows: list[Line], number: int) -> list[str]:
 
 
 def _latex_row(columns: Sequence[Column], line: Line) -> list[str]:
-    """A row: values, and where there is more to say a smaller line below them."""
+    """A row: values, and gaps and printed values in a smaller line below them."""
     first = " & ".join(
         _latex(
             cell.value_text.replace(" ", _THIN) if isinstance(cell, Entry) else column.show(cell)
@@ -303,7 +302,7 @@ def _latex_below(cell: Cell) -> str:
 
 
 def _latex_heading(column: Column) -> str:
-    """A heading; one of many words on several lines."""
+    """A heading; a long one has several lines."""
     lines = textwrap.wrap(column.title, _HEADING, break_long_words=False)
     text = r" \\ ".join(map(_latex, lines))
     side = column.side[0]
@@ -311,7 +310,7 @@ def _latex_heading(column: Column) -> str:
 
 
 def _latex(text: str) -> str:
-    r"""Text without a meaning to LaTeX.
+    r"""Text escaped for LaTeX.
 
     >>> print(_latex("★ 5 % of z_e & 10⁻¹²"))
     $\star$ 5 \% of z\_e \& 10$^{-12}$
@@ -341,7 +340,7 @@ _BETWEEN = 2
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table and what is to be said about it."""
+    """Print a table and its notes."""
     from rich.table import Table as Grid
     from rich.text import Text
 
@@ -361,7 +360,7 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def _grids(console: Console, table: Table, columns: range) -> list[Grid]:
-    """The table in one piece if it fits the terminal, else some columns after the others."""
+    """The table in one piece if it fits the terminal, else in groups of columns."""
     wide = _Layout(table, columns, stacked=False)
     if wide.total(wide.natural) <= console.width:
         return [wide.grid(wide.natural)]
@@ -375,8 +374,7 @@ def _grids(console: Console, table: Table, columns: range) -> list[Grid]:
 class _Layout:
     """The first column of a table and some others, with the widths that their cells need.
 
-    Text and headings may go on in the next line, numbers may not. Gaps stand below values if
-    ``stacked``.
+    Text and headings may wrap, numbers may not. Gaps are below values if ``stacked``.
     """
 
     def __init__(self, table: Table, columns: range, stacked: bool) -> None:
@@ -390,7 +388,7 @@ class _Layout:
         self.natural, self.least = [], []
         for place, column in enumerate(self._columns):
             lines = [line for row in self._rows for line in row[place].plain.split("\n")]
-            lines += [] if place else table.sections  # whose names stand there, too
+            lines += [] if place else table.sections  # whose names are in the first column
             breakable = [column.title, *lines] if column.side == "left" else [column.title]
             words = [word for text in breakable for word in text.split()]
             kept = [] if column.side == "left" else lines
@@ -402,7 +400,7 @@ class _Layout:
         return sum(widths) + _BETWEEN * (len(widths) - 1)
 
     def within(self, width: int) -> list[int]:
-        """The least widths, and what room is left in a line of this width."""
+        """The least widths, widened as far as the line has room."""
         room, found = max(0, width - self.total(self.least)), []
         for least, natural in zip(self.least, self.natural, strict=True):
             more = min(room, natural - least)
@@ -453,9 +451,9 @@ _XLINK = "{http://www.w3.org/1999/xlink}"
 def to_html(report: Report) -> str:
     """A report as a page that opens offline.
 
-    Style, script and figures are in the page; a browser is told to load nothing else. Tables sort
-    by their columns within sections. An entry leads to the command that makes it again: in a bar
-    with the test and the reason behind it, or without a script in the list of commands.
+    Style, script and figures are in the page; its policy lets a browser load nothing else. Tables
+    can be sorted by their columns within sections. An entry leads to the command that reproduces
+    it: in a bar with the test and the reason, or without scripts in the list of commands.
 
     >>> page = to_html(Report("Costs & gaps", ("All is well.",), (), (("version", "1.0"),)))
     >>> "<title>Costs &amp; gaps</title>" in page
@@ -470,7 +468,7 @@ def to_html(report: Report) -> str:
 
 
 def _commands(part: object) -> Iterator[tuple[str, str]]:
-    """The commands of a part, and what each makes."""
+    """The commands of a part, and what each reproduces."""
     if isinstance(part, Table):
         for command, entries in part.grouped("command").items():
             yield command, f"{part.title.rstrip('.')}: {entries}"
@@ -501,7 +499,7 @@ def _page() -> Template:
         "is_number": lambda cell: isinstance(cell, int | float) and not math.isnan(cell),
         "caption": _caption,
         "about": _about,
-        # The library draws its figures: what is inlined was parsed and cleaned.
+        # The SVG was parsed, and stripped of scripts and links.
         "inline": lambda figure, prefix: Markup(_inline_svg(figure, prefix)),
         "together": lambda text: text.replace(" ", _NO_BREAK),
     }
@@ -510,21 +508,21 @@ def _page() -> Template:
 
 
 def _caption(table: Table) -> str:
-    """How to read a table, and how many printed values hold."""
+    """How to read a table."""
     entries = [entry for _, _, entry in table.entries() if entry.seeds]
     said = []
     if any(not math.isnan(entry.half) for entry in entries):
         said.append("Mean over seeds ± half of its 95 % interval.")
     if any(entry.gap_text for entry in entries):
-        said.append("In brackets: how much dearer than the best policy of the class.")
+        said.append("In brackets: the gap to the best policy of the class.")
     said.append(table.key)
     if any(entry.command for entry in entries):
-        said.append("Select an entry for the command that makes it again.")
+        said.append("Select an entry to see the command that reproduces it.")
     return " ".join(filter(None, said))
 
 
 def _about(entry: Entry) -> str:
-    """What is known of an entry beside its value, in sentences."""
+    """Seeds, test, printed value and reason of an entry, in sentences."""
     said = []
     if entry.seeds:
         said.append("1 seed." if entry.seeds == 1 else f"{entry.seeds} seeds.")

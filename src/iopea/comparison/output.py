@@ -9,18 +9,18 @@ from iopea.comparison.tables import Figure, Report, Table
 from iopea.errors import InputError
 from iopea.storage import writing
 
-#: The page that holds everything.
+#: The HTML page of the whole report.
 PAGE = "report.html"
 
 
 def check_document(path: Path | None) -> None:
-    """Refuse a document that is no Markdown, before any work is done."""
+    """Refuse a document that is not a Markdown file, before any work is done."""
     if path is not None and path.suffix != ".md":
         raise InputError(f"Cannot write a document to {path}: its name must end in .md.")
 
 
 def write_report(report: Report, directory: str | Path, page: str = PAGE) -> Path:
-    """Write all files of a report, and return the page's."""
+    """Write all files of a report, and return the path of the HTML page."""
     folder = Path(directory)
     for part in report.parts:
         if isinstance(part, Table):
@@ -64,7 +64,7 @@ def _picture_beside(document: Path, figure: Figure) -> list[str]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file whole, and make its folder; a refusal is a sentence."""
+    """Write a file and make its folder; what can't be written is an InputError."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Do the tasks of an experiment on all cores, or on a cluster; keep each result at once.
+"""Run the tasks of an experiment on all cores or on a cluster, and store each result at once.
 
-What finished before is not done again. The same code runs in this process, in several processes
-(joblib) and on the workers of a Dask cluster, and gives the same rows: everything that a task
-depends on travels with it.
+Tasks that are already stored are not run again. The same code runs in this process, in several
+processes (joblib) and on the workers of a Dask cluster, and gives the same rows: a task carries
+everything that its result depends on.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ from iopea.errors import ComputationError, InputError
 
 
 class Job(Protocol):
-    """What can be done on any machine, and kept under a key."""
+    """A unit of work that runs on any machine, and is stored under a key."""
 
     @property
     def key(self) -> str:
-        """A name that no other job has, fit for a file."""
+        """A unique name, valid in a file name."""
 
     @property
     def effort(self) -> float:
-        """Roughly the seconds that it takes."""
+        """Estimated run time in seconds."""
 
     @property
     def before(self) -> tuple[Job, ...]:
-        """Jobs whose rows this one is told; they come before none themselves."""
+        """Jobs whose rows this one needs; these need none themselves."""
 
     def perform(self, found: Sequence[list[Row]]) -> list[Row]:
-        """Do it, told the rows of the jobs before; the rows that it leaves."""
+        """Run the job, given the rows of the jobs before, and return its rows."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come.
+    """Progress of a run.
 
     Attributes
     ----------
-    done, total : int. Tasks finished now, and in all, of those that were not kept before.
-    running : tuple of Job. Those in the hands of workers.
-    effort_done, effort_total : float. The same in rough seconds of work.
+    done, total : int. Finished tasks and all tasks, of those that were not stored before.
+    running : tuple of Job. Those being run by workers.
+    effort_done, effort_total : float. The same in estimated seconds of work.
     """
 
     done: int
@@ -71,15 +71,15 @@ def run_tasks(
     cluster: str | None = None,
     watch: Watch = lambda progress: None,
 ) -> None:
-    """Do all tasks that the store does not have.
+    """Run all tasks that the store does not have.
 
     Parameters
     ----------
     tasks : iterable of Job.
-    store : Store. Gets the result of each task as soon as it is there.
-    workers : int. Processes; all cores if 0. Of no effect on results.
+    store : Store. Receives the result of each task as soon as it is finished.
+    workers : int. Processes; all cores if 0. Results don't depend on it.
     cluster : str, optional. Address of a Dask scheduler, whose workers are used instead.
-    watch : callable. Is told how far the run has come.
+    watch : callable. Called with the progress.
     """
     wanted = {task.key: task for task in tasks}
     missing = {key: task for key, task in wanted.items() if key not in store}
@@ -111,7 +111,7 @@ def run_tasks(
 
 
 class _State:
-    """Which tasks are in hand, and which are done."""
+    """Which tasks are running, and which are finished."""
 
     def __init__(self, watch: Watch, tasks: list[Job]) -> None:
         self._watch, self.total, self._done = watch, len(tasks), 0
@@ -141,14 +141,16 @@ def _carry_out(task: Job, found: Sequence[list[Row]]) -> tuple[str, list[Row]]:
     try:
         return task.key, task.perform(found)
     except Exception as error:
-        # Of a worker's error only the text is sure to come back.
-        raise ComputationError(f"Task {task.key} failed: {type(error).__name__}: {error}") from error
+        # Not every exception can be sent back from a worker; its text can.
+        raise ComputationError(
+            f"Task {task.key} failed: {type(error).__name__}: {error}"
+        ) from error
 
 
 @contextlib.contextmanager
 def _backend(workers: int, cluster: str | None) -> Iterator[Parallel]:
-    """What does jobs and gives results as they come."""
-    # What is left when a run ends early is done again by the next; joblib would warn of it.
+    """A pool of workers that returns results as they finish."""
+    # Joblib warns of tasks that an early end leaves behind; the next run does them.
     warnings.filterwarnings("ignore", "[0-9]+ tasks? .*", UserWarning, "joblib")
     how: dict[str, Any] = {"return_as": "generator_unordered", "batch_size": 1}
     if cluster is None:

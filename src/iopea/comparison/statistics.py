@@ -12,7 +12,7 @@ from iopea.types import Array
 
 #: Confidence of the intervals in tables and figures, and level of the tests.
 CONFIDENCE, LEVEL = 0.95, 0.05
-#: Share below which two means are the same number.
+#: Relative difference below which two numbers are equal up to rounding.
 _SAME = 1e-12
 
 
@@ -103,8 +103,8 @@ class PowerFit:
 def fit_power(steps: Array, curves: Array) -> PowerFit | None:
     """Fit a T^b to the mean of curves, an array (runs, steps).
 
-    A straight line through the logarithms; the error is the jackknife's over runs, as the points of
-    one run are not independent. None where the mean is not positive, or there are too few points.
+    By a straight line through the logarithms, with the jackknife's error over runs, as the points
+    of one run are not independent. None if the mean is not positive, or for fewer than two points.
 
     >>> T = np.array([1e3, 1e4, 1e5])
     >>> fit = fit_power(T, np.array([2.0, 3.0])[:, None] * T**0.5)

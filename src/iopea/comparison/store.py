@@ -1,7 +1,7 @@
-"""Results on disk: one Parquet file per finished task, in a folder that says what made it.
+"""Results on disk: one Parquet file per finished task, in a folder with a manifest.
 
-A file appears under its name when it is complete, or not at all, so that whatever ends a run, every
-finished task is kept and none is kept in part. All of them read as one table:
+A file gets its name when it is complete. Whatever ends a run, every finished task is kept, and none
+in part. All of them read as one table:
 ``polars.read_parquet("DIR/tasks/*.parquet")``, or the same in DuckDB.
 """
 
@@ -22,7 +22,7 @@ from iopea.comparison.tasks import Row
 from iopea.errors import ComputationError, InputError
 from iopea.storage import DRAFT, writing
 
-#: Columns of what is stored.
+#: Columns of the stored rows.
 COLUMNS: dict[str, Any] = {
     "task": pl.String,
     "label": pl.String,
@@ -47,7 +47,7 @@ MEASURED = ("seconds",)
 _MANIFEST = "manifest.json"
 _TASKS = "tasks"
 _SUFFIX = ".parquet"
-#: Seconds after which a file that is not complete is nobody's: writing takes a moment.
+#: Seconds after which an incomplete file is taken as abandoned by a killed run.
 _ABANDONED = 60.0
 
 
@@ -56,12 +56,12 @@ class Store:
 
     Parameters
     ----------
-    directory : path. Made if it is not there.
-    about : dict. What results of one folder have in common, beside the version.
-    warn : callable, optional. Is told of files that are damaged: their tasks are done again.
-    part : bool. Whether a folder will do of which some list in ``about`` names a part.
-    columns : dict, optional. Columns of the rows, with their types; ``task`` and ``version`` are
-        among them.
+    directory : path. Created if it does not exist.
+    about : dict. What all results of the folder have in common, besides the version.
+    warn : callable, optional. Called with a sentence for each damaged file; its task runs again.
+    part : bool. Whether a list in ``about`` may be a part of the one in the manifest.
+    columns : dict, optional. Columns of the rows, with their types, including ``task`` and
+        ``version``.
     """
 
     def __init__(
@@ -85,14 +85,14 @@ class Store:
                 found = set(frame["task"])
                 if found != {path.name.removesuffix(_SUFFIX)}:
                     raise ValueError("it holds another task")
-            except Exception as error:  # whatever a damaged file makes the reader raise
+            except Exception as error:  # the reader raises many kinds of errors on damaged files
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                warn(f"{path} is damaged ({reason}): its task is done again, all others are kept.")
+                warn(f"{path} is damaged ({reason}): its task is run again, all others are kept.")
             else:
                 self._rows[path.name.removesuffix(_SUFFIX)] = frame.rows(named=True)
 
     def _claim(self, about: dict[str, Any]) -> None:
-        """Take a new folder, or go on in one of the same kind."""
+        """Claim a new folder, or continue in one with the same manifest."""
         manifest = self.directory / _MANIFEST
         try:
             if manifest.exists():
@@ -125,7 +125,7 @@ class Store:
             self.about = about
 
     def _foreign(self) -> bool:
-        """Whether a folder without a manifest holds more than a run that was killed early."""
+        """Whether a folder without a manifest holds more than the remains of a killed run."""
         found = [path for path in self.directory.iterdir() if not path.name.endswith(DRAFT)]
         return any(path != self._tasks for path in found) or (
             self._tasks.is_dir() and any(self._tasks.glob(f"*{_SUFFIX}"))
@@ -150,16 +150,16 @@ class Store:
         return len(self._rows)
 
     def rows(self, key: str) -> list[Row]:
-        """What a finished task left."""
+        """The rows of a finished task."""
         return self._rows[key]
 
     def add(self, key: str, rows: list[Row]) -> None:
-        """Keep what a task left, on disk before this returns."""
+        """Store the rows of a task, on disk before this returns."""
         path = self._tasks / f"{key}{_SUFFIX}"
         versions = {row["version"] for row in rows} - {iopea.__version__}
         if versions:
             raise InputError(
-                f"Task {key} was done by iopea {versions.pop()}, and this is {iopea.__version__}: "
+                f"Task {key} was run by iopea {versions.pop()}, and this is {iopea.__version__}: "
                 "install the same version for all workers."
             )
         try:
@@ -169,7 +169,7 @@ class Store:
             _settle(self._tasks)
         except (InputError, OSError, pl.exceptions.PolarsError) as error:
             raise ComputationError(
-                f"Cannot keep the result of task {key}: {str(error).removesuffix('.')}. The "
+                f"Cannot store the result of task {key}: {str(error).removesuffix('.')}. The "
                 f"{len(self)} tasks that were finished before are kept: when there is room, give "
                 "the same command again."
             ) from None
@@ -184,7 +184,7 @@ class Store:
 
 
 def _settle(directory: Path) -> None:
-    """Make sure that the names in a folder are on disk, where the system can."""
+    """Flush the entries of a folder to disk, where the system can."""
     if not hasattr(os, "O_DIRECTORY"):
         return
     handle = os.open(directory, os.O_DIRECTORY)

@@ -17,13 +17,13 @@ Verdict = Literal["reproduced", "differs", "better"]
 Unit = Literal["cost", "share"]
 Side = Literal["left", "right"]
 
-#: Costs are shown to so many digits after the point at the most.
+#: Costs below this get no further digits.
 _SMALLEST = 1e-3
-#: Signs of a significant improvement, and of the opposite.
+#: Signs of a significant improvement and of a significant deterioration.
 IMPROVED, WORSE = "★", "○"
-#: How an entry stands to the printed one, in one sign.
+#: Signs for the comparison of an entry with the printed value.
 MARKS: dict[Verdict, str] = {"reproduced": "=", "differs": "≠", "better": "+"}
-#: What stands where there is no value.
+#: Shown where there is no value.
 NOTHING = "–"
 #: Between names, which may have commas.
 _AND = " / "
@@ -33,20 +33,20 @@ _PACKAGES = ("numpy", "scipy", "numba", "polars", "joblib")
 
 @dataclass(frozen=True)
 class Entry:
-    """A measured cell: a mean over seeds, with all that is known of it.
+    """A measured cell: a mean over seeds, and what is known about it.
 
     Attributes
     ----------
     mean, half : float. Mean over seeds and half of its 95 % interval.
     seeds : int. How many.
     unit : str. ``"cost"``, or ``"share"`` for what is shown in percent.
-    gap : float, optional. How much dearer than the best policy of the class, as a share.
-    sign : str. Whether it differs significantly from what it is tested against.
+    gap : float, optional. Extra cost over the best policy of the class, as a share.
+    sign : str. Of a significant difference from the learner it is tested against.
     p_value : float, optional. Of that test.
     printed : float, optional. The paper's value.
-    verdict : str, optional. How it stands to that.
-    reason : str. Why it differs from it.
-    command : str. What makes it again.
+    verdict : str, optional. Comparison with that value.
+    reason : str. Why it differs from the printed value.
+    command : str. The command that reproduces it.
     absent : str. Why there is no value.
     """
 
@@ -112,7 +112,7 @@ class Entry:
 
     @property
     def beside(self) -> str:
-        """The paper's value and, in a sign, how the entry stands to it.
+        """The paper's value, with the sign of the verdict.
 
         >>> Entry(2.58, 0.01, 20, printed=2.6, verdict="reproduced").beside
         'printed 2.6 ='
@@ -123,7 +123,7 @@ class Entry:
         return f"printed {self.printed_text} {mark}".rstrip()
 
 
-#: Text, a number that the column writes, an entry; nothing where there is no value.
+#: Text, a number, which the column formats, or an entry; None where there is no value.
 Cell = str | float | None | Entry
 
 
@@ -133,7 +133,7 @@ def _with_error(value: float, half: float, places: int) -> str:
 
 
 def runs(number: int) -> str:
-    """What a mean is taken over, in words.
+    """The number of runs behind a mean, in words.
 
     >>> runs(1), runs(20)
     ('one run', 'mean and 95 % interval of 20 runs')
@@ -142,7 +142,7 @@ def runs(number: int) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as percent, with as many digits as say something.
+    """A share in percent, with at most two significant digits.
 
     >>> percent(0.43), percent(0.0123), percent(0.00004), percent(-1e-9)
     ('43 %', '1.2 %', '0.004 %', '0 %')
@@ -161,8 +161,8 @@ class Column:
     Attributes
     ----------
     title : str. Its heading.
-    spec : str. How its numbers are written, as :func:`format` takes it.
-    side : str. On which side its cells stand.
+    spec : str. Format of its numbers, as for :func:`format`.
+    side : str. ``"left"`` or ``"right"`` alignment.
     """
 
     title: str
@@ -171,7 +171,7 @@ class Column:
 
     @classmethod
     def text(cls, title: str) -> Column:
-        """A column of text, which stands on the left."""
+        """A column of text, aligned left."""
         return cls(title, side="left")
 
     def show(self, cell: Cell) -> str:
@@ -189,7 +189,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of a table; its first cell is its name, and ``section`` is what it stands under."""
+    """A row of a table, in a section; its first cell is its name."""
 
     cells: tuple[Cell, ...]
     section: str = ""
@@ -211,10 +211,10 @@ class Table:
 
     Attributes
     ----------
-    name : str. Fit for a file.
-    title : str. What it shows, in a sentence.
-    columns : tuple of Column. The first is that of the names of rows.
-    lines : tuple of Line. Each as long as there are columns; those of a section stand together.
+    name : str. Valid in a file name.
+    title : str.
+    columns : tuple of Column. The first has the names of the rows.
+    lines : tuple of Line. With a cell for each column; those of a section are consecutive.
     notes : tuple of str. Sentences below the table.
     """
 
@@ -226,14 +226,14 @@ class Table:
 
     @property
     def sections(self) -> dict[str, list[Line]]:
-        """Rows under the sections they stand in."""
+        """Rows by section."""
         found: dict[str, list[Line]] = {}
         for line in self.lines:
             found.setdefault(line.section, []).append(line)
         return found
 
     def entries(self) -> Iterator[tuple[Line, Column, Entry]]:
-        """The measured cells, row by row, with where they stand."""
+        """The measured cells, row by row, with their rows and columns."""
         for line in self.lines:
             for column, cell in zip(self.columns, line.cells, strict=True):
                 if isinstance(cell, Entry):
@@ -241,7 +241,7 @@ class Table:
 
     @property
     def key(self) -> str:
-        """What the signs beside printed values mean, and how often each occurs.
+        """Legend of the signs beside printed values, with their counts.
 
         >>> entry = Entry(2.58, 0.01, 20, printed=2.6, verdict="reproduced")
         >>> Table("a", "A", (Column(""), Column("x")), (Line(("IOPEA", entry)),)).key
@@ -257,10 +257,10 @@ class Table:
 
     @property
     def explanations(self) -> list[tuple[str, str]]:
-        """Sentences about entries, each once, and the entries it is about in few words.
+        """Sentences about entries, each once, with the entries it applies to.
 
-        First come those that say why entries differ from the printed ones, then those that say why
-        entries are absent. A row without a place in brackets is meant as a whole.
+        First why entries differ from the printed values, then why entries are absent. A row without
+        brackets is meant as a whole.
 
         >>> cells = "IOPEA", Entry(1.0, 0.1, 5, reason="The law is another."), Entry(absent="Why.")
         >>> lines = Line(cells, "Normal"), Line(cells, "Uniform")
@@ -270,7 +270,7 @@ class Table:
         return [*self.grouped("reason").items(), *self.grouped("absent").items()]
 
     def grouped(self, attribute: str) -> dict[str, str]:
-        """Texts that entries have as an attribute, and for each the entries in few words."""
+        """Values of a text attribute of entries, with the entries that have it."""
         found: dict[str, list[_Place]] = {}
         for line, column, entry in self.entries():
             if text := getattr(entry, attribute):
@@ -278,7 +278,7 @@ class Table:
         return {text: self._named(places) for text, places in found.items()}
 
     def _named(self, places: list[_Place]) -> str:
-        """Entries in few words: rows with the same places stand together."""
+        """Names of entries; rows with the same sections and columns are grouped."""
         if len(places) > 1 and len(places) == len(self.lines) * (len(self.columns) - 1):
             return "all entries"
         rows: dict[str, dict[str, list[str]]] = {}
@@ -292,7 +292,7 @@ class Table:
         )
 
     def _within(self, row: str, columns: dict[str, list[str]]) -> str:
-        """Which entries of a row are meant: sections with the same columns stand together."""
+        """Names of some entries of a row; sections with the same columns are grouped."""
         everywhere = {line.section for line in self.lines if line.name == row}
         titles = tuple(column.title for column in self.columns[1:])
         alike: dict[tuple[str, ...], list[str]] = {}
@@ -312,7 +312,7 @@ _Place = tuple[str, str, str]
 
 
 def entry_columns(titles: tuple[str, ...]) -> tuple[Column, ...]:
-    """Columns of entries, after the one of the names of rows."""
+    """A column of row names, and columns of entries."""
     return (Column.text(""), *map(Column, titles))
 
 
@@ -322,11 +322,11 @@ class Figure:
 
     Attributes
     ----------
-    name : str. Fit for a file.
-    title, caption : str. What it shows, in a few words and in full.
+    name : str. Valid in a file name.
+    title, caption : str.
     svg : str. The picture as SVG text.
     png : bytes. The same as PNG.
-    command : str. What makes it again.
+    command : str. The command that reproduces it.
     """
 
     name: str
@@ -339,7 +339,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Heading:
-    """The start of a part of a report, with what is to be said about it in paragraphs."""
+    """The heading of a chapter of a report, with its first paragraphs."""
 
     title: str
     lead: tuple[str, ...] = ()
@@ -347,14 +347,14 @@ class Heading:
 
 @dataclass(frozen=True)
 class Report:
-    """Tables and figures with what is to be said about them.
+    """Tables, figures and text.
 
     Attributes
     ----------
     title : str.
     lead : tuple of str. Paragraphs at the top.
     parts : tuple of Table, Figure and Heading. In their order; after the first heading, tables and
-        figures stand one level below.
+        figures are one level below.
     facts : tuple of (str, str). Versions, seeds and the like, at the foot.
     """
 
@@ -365,7 +365,7 @@ class Report:
 
     @property
     def levels(self) -> list[tuple[int, Table | Figure | Heading]]:
-        """The parts with the levels of their headings, of which the title has the first."""
+        """The parts with the levels of their headings; the title has level 1."""
         found: list[tuple[int, Table | Figure | Heading]] = []
         below = 2
         for part in self.parts:
@@ -378,7 +378,10 @@ def run_facts(seeds: range, evaluation: int, finished: int) -> tuple[tuple[str, 
     """Versions, seeds and tests, for the foot of a report."""
     return (
         *versions(),
-        ("seeds", f"{seeds[0]} to {seeds[-1]}, the same chance for all learners of a setting"),
+        (
+            "seeds",
+            f"{seeds[0]} to {seeds[-1]}, common random numbers for all learners of a setting",
+        ),
         ("evaluation", f"{evaluation:,} steps, the same for all policies of a setting"),
         ("tests", f"Welch's, two-sided, at {100 * LEVEL:g} %"),
         ("finished tasks in the folder", str(finished)),
@@ -386,7 +389,7 @@ def run_facts(seeds: range, evaluation: int, finished: int) -> tuple[tuple[str, 
 
 
 def versions() -> tuple[tuple[str, str], ...]:
-    """Versions of the library and of what it stands on."""
+    """Versions of the library and its dependencies."""
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return (
         ("iopea", iopea.__version__),

@@ -1,8 +1,7 @@
-"""One task of an experiment: a learner on a system with a seed, and the rows that it leaves.
+"""One task of an experiment: a learner on a system with a seed, and the rows that it gives.
 
-A task holds everything that its result depends on, as text and numbers, and its key is made from
-that. So the same task asked for by two tables is done once, on any machine, and the result does not
-depend on where or when.
+A task holds everything that its result depends on, as text and numbers, and its key is a digest of
+that. A task that two tables need runs once, and its result does not depend on the machine.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from iopea.problems.base import Problem
 from iopea.simulate import BestInClass, best_in_class, compare_at, evaluate
 from iopea.types import Recommendation, Truth
 
-#: What a task leaves: one row for each of its horizons.
+#: The result of a task: one row for each of its horizons.
 Row = dict[str, Any]
 
-#: Characters of a digest in a key: enough that no two tasks ever share it.
+#: Characters of the digest in a key, enough to be unique.
 _DIGEST = 16
-#: Rough seconds per million steps, by learner, and by learner and kind of problem.
+#: Estimated seconds per million steps, by learner, and by learner and kind of problem.
 _SECONDS = {
     "basa": 8.0,
     "erm": 1.0,
@@ -50,29 +49,29 @@ _OTHERS = 0.5
 
 
 def as_text(value: Any) -> str:
-    """JSON values as text, always the same for the same value."""
+    """JSON values as canonical text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def system_text(problem: Problem, truth: Truth) -> str:
-    """A problem and its truth as text that any machine can read back."""
+    """A problem and its truth as text, which :func:`problem_from` reads back."""
     return as_text(tables_of(problem, truth.table()))
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be run.
+    """A run of a learner, or the search for the best policy.
 
     Attributes
     ----------
-    label : str. What the system is called, for people.
+    label : str. Name of the system, for people.
     system : str. Problem and truth, as :func:`system_text` has them.
     learner : str, optional. By name; without one, the best policy of the class is searched for.
     settings : str. The learner's settings as text.
-    seed : int. Of chance and learner.
+    seed : int. Of the simulator and the learner.
     horizons : tuple of int. Steps after which to look; the last of them ends the run [T].
-    evaluation : int. Steps of the path on which policies are compared.
-    reference : str, optional. The system whose best policy costs are compared with, if another.
+    evaluation : int. Steps of the path on which recommendations are evaluated.
+    reference : str, optional. The system whose best policy is the reference, if another one.
     """
 
     label: str
@@ -86,28 +85,28 @@ class Task:
 
     @property
     def key(self) -> str:
-        """A name that no other task has, fit for a file."""
+        """A unique name, valid in a file name."""
         digest = hashlib.sha256(as_text(asdict(self)).encode()).hexdigest()[:_DIGEST]
         return f"{self.label}.{self.learner or 'best'}.{self.seed}.{digest}"
 
     @property
     def best(self) -> Task:
-        """The task of finding the best policy, which comes before this one."""
+        """The task of finding the best policy, which this one needs."""
         system = self.reference or self.system
         return Task(self.label, system, None, evaluation=self.evaluation)
 
     @property
     def before(self) -> tuple[Task, ...]:
-        """The search for the best policy, unless this is it."""
+        """The search for the best policy, unless this is the search."""
         return () if self.learner is None else (self.best,)
 
     def perform(self, found: Sequence[list[Row]]) -> list[Row]:
-        """Do it, told what the search for the best policy has left."""
+        """Run the task, given the row of the search for the best policy."""
         return perform(self, best_from(found[0][0]) if found else None)
 
     @property
     def effort(self) -> float:
-        """Roughly the seconds that it takes, to do long tasks first and to say how much is left."""
+        """Estimated run time in seconds, to run long tasks first and to estimate the time left."""
         if self.learner is None:
             return 3.0
         kind = json.loads(self.system)["problem"]["kind"]
@@ -120,7 +119,7 @@ class Task:
 
 
 def perform(task: Task, best: BestInClass | None = None) -> list[Row]:
-    """Do a task; all but the search for the best policy are told what that found."""
+    """Run a task; all but the search for the best policy need its result."""
     problem, truth = problem_from(json.loads(task.system))
     start = time.perf_counter()
     if task.learner is None:
@@ -131,7 +130,7 @@ def perform(task: Task, best: BestInClass | None = None) -> list[Row]:
         seconds = time.perf_counter() - start
         return [_row(task, steps=0, standard_error=error, seconds=seconds, **choice, **costs)]
     if best is None:
-        raise InputError(f"Task {task.key} must be told the best policy.")
+        raise InputError(f"Task {task.key} needs the result of task {task.best.key}.")
     kind: Any = learner_named(task.learner)
     learner = kind(problem, horizon=task.horizons[-1], seed=task.seed, **json.loads(task.settings))
     level = best
@@ -181,7 +180,7 @@ def _row(task: Task, **values: Any) -> Row:
 
 
 def best_from(row: Row) -> BestInClass:
-    """What the search for the best policy found, from the row that it left."""
+    """The result of the search for the best policy, from its row."""
     return BestInClass(
         policy=tuple(map(float, json.loads(row["recommendation"]))),
         cost=row["cost"],

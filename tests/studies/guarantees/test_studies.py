@@ -36,14 +36,14 @@ POINTS = np.logspace(3, 7, 9)
 
 def noisy(mean: Array, runs: int = 40, spread: float = 0.1) -> Array:
     """Runs whose noise is shared by all points of a run."""
-    chance = np.random.default_rng(5)
-    return np.asarray(mean * (1 + spread * chance.standard_normal((runs, 1))))
+    rng = np.random.default_rng(5)
+    return np.asarray(mean * (1 + spread * rng.standard_normal((runs, 1))))
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.25, 0.5, 1.0])
 def test_a_known_exponent_is_found(exponent: float) -> None:
-    chance = np.random.default_rng(1)
-    curves = 3 * POINTS**exponent * (1 + 0.1 * chance.standard_normal((40, POINTS.size)))
+    rng = np.random.default_rng(1)
+    curves = 3 * POINTS**exponent * (1 + 0.1 * rng.standard_normal((40, POINTS.size)))
     fit = fit_power(POINTS, curves)
     assert fit is not None
     assert abs(fit.exponent - exponent) < 6 * fit.error < 0.05
@@ -59,16 +59,16 @@ def test_a_logarithm_is_told_from_a_power() -> None:
 
 
 def test_the_error_of_a_slope_is_that_over_runs() -> None:
-    chance = np.random.default_rng(2)
-    slopes = 20 + chance.standard_normal(200)
+    rng = np.random.default_rng(2)
+    slopes = 20 + rng.standard_normal(200)
     line = fit_logarithm(POINTS, slopes[:, None] * np.log(POINTS))
     assert line.error == pytest.approx(slopes.std(ddof=1) / np.sqrt(200))
 
 
 def test_the_level_of_a_comparison_is_kept() -> None:
     """At equality a comparison at 5 % fails in 5 % of all cases: here of 2,000, within 6 sd."""
-    chance = np.random.default_rng(3)
-    failed = [above_zero(chance.standard_normal(12)) < 0.05 for _ in range(2000)]
+    rng = np.random.default_rng(3)
+    failed = [above_zero(rng.standard_normal(12)) < 0.05 for _ in range(2000)]
     assert abs(np.mean(failed) - 0.05) < 6 * np.sqrt(0.05 * 0.95 / 2000)
 
 
@@ -87,7 +87,7 @@ def test_one_bad_gap_is_enough_to_fail() -> None:
     assert check.false_alarm == pytest.approx(3e-6)
 
 
-def test_a_rare_event_may_happen_as_often_as_chance_allows() -> None:
+def test_a_rare_event_may_happen_as_often_as_its_probability_allows() -> None:
     check = seldom("rare", np.zeros(100, dtype=np.bool_), 0.15, 0.01)
     assert check.passed
     assert 0 < check.false_alarm <= 0.01
@@ -107,7 +107,7 @@ def test_arms_are_charged_by_whose_episode_it_is() -> None:
 
 
 def test_regret_of_arms_is_in_the_mean_what_costs_are_beyond_the_best() -> None:
-    """By chance the two differ by less than 6 standard errors of the costs."""
+    """The two differ by less than 6 standard errors of the costs."""
     instance, steps = HardInstance(policies=4, width=4), 20_000
     hidden = HiddenArm(arm=2, advantage=0.1)
     system = ArmsPlayed(instance, hidden, seed=4)
@@ -202,7 +202,7 @@ def test_growth_finds_a_rule_that_never_eliminates() -> None:
 @pytest.mark.parametrize("study", [Width(), Alpha()], ids=lambda study: study.name)
 def test_width_and_alpha_find_a_rule_that_never_eliminates(study: Study) -> None:
     values = with_new(study, lambda part: getattr(part, "width", 1) > 1)
-    assert sum("learn nothing" in claim for claim in failed(study.finding(False, values))) == 2
+    assert sum("learning nothing" in claim for claim in failed(study.finding(False, values))) == 2
 
 
 def scaled(values: Mapping[str, Values], factors: Mapping[str, float]) -> dict[str, Values]:

@@ -109,9 +109,9 @@ def test_holm_rejects_no_more_than_one_by_one_and_no_less_than_bonferroni(p_valu
 
 def test_growth_finds_the_exponent_and_its_error():
     steps, runs = np.geomspace(1e3, 1e6, 8), 1000
-    chance = np.random.default_rng(3)
-    factors = np.exp(0.1 * chance.normal(size=(runs, 1)))
-    noise = np.exp(0.05 * chance.normal(size=(runs, 8)))
+    rng = np.random.default_rng(3)
+    factors = np.exp(0.1 * rng.normal(size=(runs, 1)))
+    noise = np.exp(0.05 * rng.normal(size=(runs, 8)))
     fit = fit_power(steps, 2 * steps**0.4 * factors * noise)
     # The error of a slope: 0.05 over the root of runs times the spread of log T.
     spread = np.sqrt(((np.log(steps) - np.log(steps).mean()) ** 2).sum())
@@ -263,7 +263,7 @@ def test_all_targets_together_run_each_task_once():
 
 
 def test_seeds_are_the_same_for_all_learners_of_a_setting():
-    """Common random numbers: a learner's chance is its simulator's, by the seed alone."""
+    """Common random numbers: the noise depends on the seed alone."""
     choice = Choice(SIZES["quick"], first_seed=7)
     tasks = costs.cost_tasks(choice, costs.TABLE_QUEUE)
     for name in ("iopea", "ucrl2", "optimal"):

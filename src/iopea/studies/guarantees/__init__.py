@@ -1,4 +1,4 @@
-"""What the library promises, measured: studies that pass or fail.
+"""The promises of the library, measured: studies whose checks pass or fail.
 
 A new study is its file and a line here.
 """

@@ -1,4 +1,4 @@
-"""Regret against the share of steps that tell something."""
+"""Regret against the share of informative steps."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class AlphaPart(ArmsPart):
 
 
 class Alpha(Study):
-    """Regret grows like 1/√α, where a share α of the steps tells something."""
+    """Regret grows like 1/√α, where a share α of the steps is informative."""
 
     name = "alpha"
-    title = "Regret against the share of useful steps"
+    title = "Regret against the share of informative steps"
 
     def parts(self, full: bool) -> list[Part]:
         """Every share with every advantage."""
@@ -72,12 +72,12 @@ class Alpha(Study):
             notes,
         )
         lead = (
-            "The theorem says that regret grows like 1/√α, where a share α of the steps tells "
-            "something, and that no learner does better is the second lower bound.",
-            f"Measured on its instances: {_POLICIES} policies in {_WIDTH} blocks, of every 1/α "
-            f"steps the first is seen, {_HORIZON[full]:,} steps, {_RUNS[full]} seeds, rule "
-            f"“paired”. All that changes is α; for each α the largest mean regret over "
-            f"{len(_MULTIPLES[full])} advantages of the best block counts.",
+            "The theorem says that regret grows like 1/√α, where a share α of the steps is "
+            "informative. By the second lower bound, no learner does better.",
+            f"Measured on the instances of that bound: {_POLICIES} policies in {_WIDTH} blocks, "
+            f"the first of every 1/α steps is observed, {_HORIZON[full]:,} steps, {_RUNS[full]} "
+            f"seeds, rule “paired”. Only α changes; for each α, the largest mean regret over "
+            f"{len(_MULTIPLES[full])} advantages of the best block is taken.",
         )
         return Finding(
             lead, (table,), (_figure(points, curves, full),), tuple(_checks(full, rows, regrets))
@@ -108,7 +108,7 @@ def _rows(full: bool) -> dict[int, list[ArmsPart]]:
 
 
 def _share(reveal: int) -> str:
-    """α in words."""
+    """α as a fraction."""
     return f"1/{reveal}" if reveal > 1 else "1"
 
 
@@ -159,7 +159,7 @@ def _figure(points: Array, curves: Array, full: bool) -> Figure:
         return finished(
             canvas,
             "alpha",
-            "Regret against the share of useful steps",
+            "Regret against the share of informative steps",
             "Mean regret at the worst advantage with its 95 % interval, the fitted power of 1/α "
             "with the standard error of its exponent, and the lower bound.",
             Alpha.command(full),

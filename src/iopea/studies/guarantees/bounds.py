@@ -44,7 +44,7 @@ _HARD = {
     "full feedback": HardInstance(policies=64, width=1),
     "blocks, half seen": HardInstance(policies=16, width=8, span=2, reveal=2),
 }
-#: Instances with a large advantage, of which the upper bound says something, and their horizons.
+#: Instances with a large advantage, where the upper bound is informative, and their horizons.
 _EASY = {
     "two blocks, easy": HardInstance(policies=4, width=2),
     "full feedback, easy": HardInstance(policies=4, width=1),
@@ -79,7 +79,7 @@ class PricePart(Part):
     horizon: int
 
     def measure(self) -> Values:
-        """Regret of each run at the end, and the most that a policy loses per step."""
+        """Regret of each run at the end, and the largest extra cost of a policy per step."""
         settings: dict[str, Any] = {"rule": self.rule}
         if self.rule == "theorem":
             settings["horizon"] = self.horizon
@@ -99,7 +99,7 @@ class HardPricePart(ArmsPart):
     study: ClassVar[str] = "bounds"
 
     def measure(self) -> Values:
-        """Regret of each run at the end, and what a wrong arm loses per step."""
+        """Regret of each run at the end, and the extra cost of a wrong arm per step."""
         return {**super().measure(), "loss": self.advantage}
 
 
@@ -130,7 +130,7 @@ class _System:
         }
 
     def most(self, values: Mapping[str, Values]) -> float:
-        """What it costs to play the worst policy all the time."""
+        """Regret of always playing the worst policy."""
         loss: float = values[self.parts["paired"].key]["loss"]
         return self.horizon * loss
 
@@ -214,7 +214,7 @@ class Bounds(Study):
         return [part for system in _systems(full) for part in system.parts.values()]
 
     def finding(self, full: bool, values: Mapping[str, Values]) -> Finding:
-        """The bounds, their terms, and what was measured."""
+        """The bounds, their terms, and the measured regrets."""
         systems = _systems(full)
         return Finding(
             lead=_lead(full),
@@ -227,11 +227,10 @@ class Bounds(Study):
 def _lead(full: bool) -> tuple[str, ...]:
     return (
         "The theorem's upper bound is computed with the constants of its proof; it holds for rule "
-        f"“theorem” with a probability of {1 - MISSED:.0%}. The lower bounds are about their own "
-        "instances, with the best arm drawn at random: no learner has a smaller mean regret on "
-        "them.",
+        f"“theorem” with probability {1 - MISSED:.0%}. Each lower bound is for its own instances, "
+        "with the best arm drawn at random: no learner has a smaller mean regret on them.",
         f"Both rules were run with {_RUNS[full]} seeds on each system. On the instances of the "
-        "lower bounds, regret is what the arms that were played cost in the mean beyond the best.",
+        "lower bounds, regret is the extra mean cost of the arms that were played.",
     )
 
 
@@ -251,8 +250,8 @@ def _table(systems: list[_System], values: Mapping[str, Values]) -> Table:
         ),
         lines=tuple(_line(system, values) for system in systems),
         notes=(
-            "“Most” is what it costs to play the worst policy all the time. Where the last column "
-            "is above 1, the upper bound holds for any learner, so nothing is checked.",
+            "“Most” is the regret of always playing the worst policy. Where the last column is "
+            "above 1, the upper bound holds for any learner, and nothing is checked.",
             "Where there is no upper bound, the theorem's constants are not known, or the horizon "
             "is too short for it.",
         ),
@@ -292,7 +291,9 @@ def _terms(systems: list[_System]) -> Table:
             Line((system.title, system.horizon, *(upper.terms[name] for name in names)))
             for system, upper in known
         ),
-        notes=("In units of cost. The logarithms and the span of the bias make the first terms.",),
+        notes=(
+            "In units of cost. The logarithms and the span of the bias dominate the first terms.",
+        ),
     )
 
 

@@ -1,7 +1,7 @@
-"""On which systems it is counted how often the best policy is lost: data, and nothing else.
+"""Cases of the survival study: the systems on which losses of the best policy are counted.
 
-Nets are coarser than a learner's own, so that a run takes a moment and the best policy of the net
-is certain. Of every kind of problem there is at least one case.
+Nets are coarser than a learner's own, so that runs are short and the best policy of the net is
+certain. Every kind of problem has at least one case.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from iopea.systems.newsvendor import Newsvendor
 from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.types import Truth
 
-#: Probabilities with which the promise may fail, and those for systems whose runs are long.
+#: Failure probabilities δ, and those for systems whose runs are long.
 DELTAS = (0.01, 0.05, 0.2)
 _SLOW_DELTAS = (0.05, 0.2)
-#: A name, and what it stands for.
+#: A name, its problem and its truth.
 _System = tuple[str, Problem, Truth]
 
 #: Spacing of the nets on the paper's settings, by block.
@@ -50,7 +50,7 @@ _SPACING = {
     "dual-large": 16.0,
     "queue": 1.0,
 }
-#: Steps of a run, where the kind of problem has a number of its own, and otherwise.
+#: Steps of a run by kind of problem, and for all other kinds.
 _STEPS = {"dual-sourcing": 160}
 _USUAL_STEPS = 240
 #: Steps of runs of rule ``published`` on the paper's settings.
@@ -59,17 +59,17 @@ _PUBLISHED_STEPS = 10_000
 
 @dataclass(frozen=True)
 class Case:
-    """A system, and how a learner is run on it.
+    """A system, and the settings of the learner on it.
 
     Attributes
     ----------
-    name : str. Fit for a file.
-    section : str. What it is there for.
-    systems : tuple of str. Problem and truth as text; of several, each has its share of the runs.
+    name : str. Valid in a file name.
+    section : str. Its group.
+    systems : tuple of str. Problem and truth as text; several of them share the runs.
     settings : str. The learner's settings as text.
     horizon : int. Steps of a run.
-    rule : str. How policies are eliminated.
-    deltas : tuple of float. Probabilities with which the promise may fail.
+    rule : str. Of elimination.
+    deltas : tuple of float. Failure probabilities δ.
     """
 
     name: str
@@ -82,7 +82,7 @@ class Case:
 
     @property
     def kind(self) -> str:
-        """What kind of problem it is."""
+        """The kind of problem."""
         return str(json.loads(self.systems[0])["problem"]["kind"])
 
 
@@ -156,7 +156,7 @@ def _demand(zero_probability: float) -> Exponential:
 _USUAL = _demand(0.3)
 _SLOW = _demand(0.9)
 _BUSY = QueueRates(arrival_rate=6, deadline_rate=3)
-#: One period in 200 brings 40 times what the others do at the most.
+#: The demand of one period in 200 is 40 times the largest of the others.
 _RARE = Empirical(values=(*(0.25 * (number % 5) for number in range(199)), 40.0))
 _REPAIRS = ((0, 0, 1), (0, 1, 1), (1, 0, 1), (1, 1, 1))
 
@@ -175,7 +175,7 @@ def _paper() -> Iterator[Case]:
 
 
 def _laws() -> Iterator[Case]:
-    """Other laws of demand, from heavy tails to almost none."""
+    """Other demand laws, from heavy tails to almost no demand."""
     section = "Other demand"
     laws: dict[str, tuple[LostSales, Demand]] = {
         "poisson": (_shop(2, 10, 20, 1), Poisson(mean=2)),
@@ -192,7 +192,7 @@ def _laws() -> Iterator[Case]:
 
 
 def _suppliers() -> Iterator[Case]:
-    """Two suppliers: lead times, levels that hardly reach what is needed, estimators."""
+    """Two suppliers: lead times, tight ranges of levels, estimators."""
     section = "Two suppliers"
     laws: dict[str, tuple[DualSourcing, Demand]] = {
         "lead-times-4-2": (_dual(4, 2, 12, 1), _USUAL),
@@ -229,12 +229,12 @@ def _ties() -> Iterator[Case]:
     yield _case(section, "tie-finite-own-costs", listed, _machine(0.7392))
     yield _case(section, "tie-finite-full-feedback", _shared_machine(), _machine(0.7392))
     full = HardInstance(policies=8)
-    # All arms are nearly tied and comparisons independent: the bounds on chance are sharp.
+    # All arms are nearly tied and comparisons independent: the bounds on probabilities are sharp.
     yield _case(section, "tie-hard-instance", full, HiddenArm(arm=3, advantage=0.0005))
 
 
 def _ways() -> Iterator[Case]:
-    """Other ways to run the learner: short first epochs, and back to the start between policies."""
+    """Other settings: short first epochs, and a return to the initial state between policies."""
     section = "Other ways to run"
     shop, dual = _shop(2, 10, 7, 0.1), _dual(1, 0, 6, 0.5)
     short: tuple[_System, ...] = (
@@ -252,7 +252,7 @@ def _ways() -> Iterator[Case]:
 
 
 def _sticky(stay: float, states: int, costs: Any, bernoulli: bool = False) -> Dynamics:
-    """A ring of states, each of which is left rarely, whatever is done: only costs depend on it."""
+    """A ring of states that are rarely left; only costs depend on the action."""
     ring = stay * np.eye(states) + (1 - stay) * np.roll(np.eye(states), 1, axis=1)
     actions = len(costs[0])
     return Dynamics(
@@ -292,7 +292,7 @@ def _chain(states: int, actions: int, **more: Any) -> FiniteMDP:
 
 
 def _slow() -> Iterator[Case]:
-    """Systems with a long memory: lead times, chains, queues, demand that depends on itself."""
+    """Systems with a long memory: lead times, chains, queues, autocorrelated demand."""
     section = "Slow systems"
     found: list[Case] = []
 
@@ -342,7 +342,7 @@ def _slow() -> Iterator[Case]:
 
 
 def _proved() -> Iterator[Case]:
-    """The rule of the theorem, where α is known; on the first two it eliminates something."""
+    """Rule theorem where α is known; on the first two systems it eliminates policies."""
     section = "The theorem's constants"
     few, little = _stand(1, 0, 2, 0.25), Uniform(low=0, high=0.5)
     hard = HardInstance(policies=4)
@@ -367,7 +367,7 @@ def cases() -> dict[str, Case]:
 
 @cache
 def published_cases() -> dict[str, Case]:
-    """The published runs on the paper's settings: their rule promises nothing."""
+    """Rule published on the paper's settings: it promises nothing."""
     method = METHODS["iopea-published"]
     others = {name: value for name, value in method.settings.items() if name != "rule"}
     return {
@@ -383,7 +383,7 @@ def published_cases() -> dict[str, Case]:
     }
 
 
-#: Cases of the quick study: each kind of problem, and what is hardest.
+#: Cases of the quick study: each kind of problem, and the hardest cases.
 QUICK = (
     "inventory-small-exponential",
     "lost-sales-poisson",

@@ -18,7 +18,7 @@ _SAME = 1e-12
 
 
 def level(full: bool) -> float:
-    """Probability with which one comparison may fail although the promise holds."""
+    """Probability that one comparison fails although the promise holds."""
     return FULL_LEVEL if full else QUICK_LEVEL
 
 
@@ -46,11 +46,11 @@ def at_most(
 
     Parameters
     ----------
-    claim : str. What must hold.
-    sample, other : arrays (runs,). What must be small, and what it is compared with.
-    factor : float. How many times the other it may be.
+    claim : str.
+    sample, other : arrays (runs,). The values that must be small, and those they are compared with.
+    factor : float. The largest ratio of the means.
     alarm : float. Level of the test.
-    names : tuple of str. What the two means are called.
+    names : tuple of str. Of the two means.
     """
     p_value = above_zero(sample - factor * other)
     return Check(
@@ -78,7 +78,7 @@ def at_most_worst(claim: str, sample: Array, other: Array, factor: float, alarm:
 
 
 def seldom(claim: str, failed: Mask, share: float, alarm: float) -> Check:
-    """Check that an event of at most this probability was not too frequent in independent runs.
+    """Check that an event has at most some probability, by its count in independent runs.
 
     >>> seldom("never", np.array([True] * 12), 0.15, 1e-9).passed
     False
@@ -90,7 +90,7 @@ def seldom(claim: str, failed: Mask, share: float, alarm: float) -> Check:
     actual = float(stats.binom.sf(allowed, runs, share))
     return Check(
         claim=claim,
-        measured=f"{count} of {runs} runs; up to {allowed} may be chance",
+        measured=f"{count} of {runs} runs; up to {allowed} would pass",
         passed=count <= allowed,
         false_alarm=max(actual, 1e-300),
     )

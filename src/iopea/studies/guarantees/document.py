@@ -1,4 +1,4 @@
-"""What the studies found, as one Markdown document, as files, and on a terminal."""
+"""The report of the studies, as files and on a terminal."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 TITLE = "What the library promises, measured"
-#: From this on, a rate of false alarms is none: the check proves what it claims.
+#: A check with a larger rate of false alarms is meant as a proof, and no rate is shown.
 _PROOF = 0.5
 #: The document in the folder of results.
 DOCUMENT = "guarantees.md"
 _LEAD = (
     "Each promise is measured by a study of its own, on systems whose truth is known, and each "
-    "check below passes or fails. Beside it stands the probability that it would fail although "
-    "the promise holds; of means it is that of Student's test, for Gaussian means of independent "
-    "runs."
+    "check below passes or fails. The last column bounds the probability that a check fails "
+    "although the promise holds; for means it is the level of Student's test, which takes the "
+    "means of independent runs to be Gaussian."
 )
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """A study, the parts that were run, and what it found."""
+    """A study, its parts and its result."""
 
     study: Study
     parts: Sequence[Part]
@@ -43,7 +43,7 @@ class Chapter:
 
 
 def _plain(claim: str) -> str:
-    """A claim without its full stop, to go on after it."""
+    """A claim without its full stop."""
     return claim.removesuffix(".")
 
 
@@ -69,12 +69,12 @@ def summary(chapters: Sequence[Chapter]) -> Table:
             for chapter in chapters
             for check in chapter.finding.checks
         ),
-        notes=("Where no rate is given, the check is a proof: it may fail though all is well.",),
+        notes=("A check without a rate is a proof: it may fail although the promise holds.",),
     )
 
 
 def _alarm(check: Check) -> str:
-    """The rate of false alarms, where there is one to speak of."""
+    """The rate of false alarms, if it is shown."""
     return f"{check.false_alarm:.1g}" if check.false_alarm < _PROOF else "–"
 
 
@@ -107,7 +107,7 @@ def facts(chapters: Sequence[Chapter], command: str) -> tuple[tuple[str, str], .
     together = (
         f"at most {sum(alarms):.1g} for all checks together"
         if sum(alarms) < 1
-        else "beside each check, in the first table"
+        else "for each check in the first table"
     )
     return (
         *versions(),

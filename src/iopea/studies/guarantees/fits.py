@@ -18,7 +18,7 @@ from iopea.types import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Colours of curves, told apart by their markers as well.
+#: Colours of curves, which have different markers as well.
 COLOURS = ("#aa3377", "#4477aa", "#ccbb44", "#228833")
 MARKERS = ("o", "s", "^", "D")
 _DARK = "#222222"

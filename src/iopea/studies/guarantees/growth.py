@@ -38,8 +38,8 @@ _ADVANTAGES = {
     True: tuple(round(0.4 * 10 ** (-place / 4), 6) for place in range(8)),
     False: tuple(round(0.4 * 10 ** (-place / 4), 6) for place in range(5)),
 }
-#: The last horizon as a power of ten, and the seeds, by rule and system; what is left out is not
-#: run. Rule "theorem" judges all policies to the end, and needs a run for each horizon.
+#: The last horizon as a power of ten, and the number of seeds, by rule and system. Rule "theorem"
+#: evaluates all policies to the end, and needs a run for each horizon.
 _FULL: dict[str, dict[str, tuple[float, int]]] = {
     "paired": {
         "lost-sales": (7, 36),
@@ -76,7 +76,7 @@ _PACE = {
     "queue": (0.3, 0.25),
     "machine": (0.4, 0.4),
 }
-#: How many times as long a run of rule "theorem" takes, which drops no policy.
+#: Relative run time of rule "theorem", which eliminates hardly any policy.
 _ALL_POLICIES = {"lost-sales": 20.0, "dual-sourcing": 60.0, "newsvendor": 20.0}
 #: Runs of one part.
 _AT_ONCE = 12
@@ -232,16 +232,15 @@ def _lead() -> tuple[str, ...]:
         "The theorem says that regret grows like √T, up to logarithms. Where costs are smooth "
         "around the best policy of a continuous class, rule “paired” should do better: its errors "
         "shrink with the distance from the best policy, and regret should grow like log T.",
-        "Regret is the cost beyond that of the best policy on the same chance. On the hard "
-        f"instance, of {_HARD_POLICIES} policies in {_HARD_WIDTH} blocks, it is what the arms that "
-        "were played cost in the mean beyond the best one, at the advantage which is the worst for "
-        "the horizon; with the horizon that shrinks like 1/√T.",
-        "Rule “theorem” has the constants of a proof: at horizons that somebody runs it drops "
-        "hardly anything, and where the policy that tells most is a bad one an exponent near 1 is "
-        "to be expected. Where all policies tell as much, as in the queue, the best by estimate is "
-        "played. Of this rule the exponent is shown; what it promises is checked in the study of "
-        "bounds.",
-        "Rule “published” promises nothing. If it settles on a wrong policy, regret is linear from "
+        "Regret is the extra cost over the best policy under the same noise. On the hard instance, "
+        f"of {_HARD_POLICIES} policies in {_HARD_WIDTH} blocks, it is the extra mean cost of the "
+        "arms that were played, at the worst advantage for the horizon, which shrinks like 1/√T.",
+        "Rule “theorem” has the constants of a proof: at practical horizons it eliminates hardly "
+        "any policy, and where the most informative policy is a bad one, an exponent near 1 is "
+        "expected. Where all policies are equally informative, as in the queue, the estimated best "
+        "is played. For this rule only the exponent is shown; its promise is checked in the study "
+        "of bounds.",
+        "Rule “published” promises nothing. If it ends with a wrong policy, regret is linear from "
         "then on.",
     )
 
@@ -319,7 +318,7 @@ class Curves:
     title, rule : str.
     steps : array (n,). Horizons.
     values : array (runs, n).
-    upper : array (n,). The theorem's bound; NaN where it says nothing.
+    upper : array (n,). The theorem's bound; NaN where it does not apply.
     quadratic : bool. Whether log T is expected.
     lower : array (n,), optional. The lower bound, where there is one.
     """
@@ -365,10 +364,10 @@ def _exponents(found: list[Curves]) -> Table:
         ),
         lines=lines,
         notes=(
-            "Exponents are slopes of the logarithm of mean regret, with the jackknife's standard "
-            "error over seeds. There is none where a mean is not positive.",
-            "Where no upper bound is given, the theorem's constants are not known or the horizon "
-            "is too short for it, or, on the hard instance, another one belongs to each horizon.",
+            "Exponents are slopes of the logarithm of mean regret, with their jackknife standard "
+            "errors over seeds. There is none where a mean is not positive.",
+            "No upper bound is given where the theorem's constants are not known, where the "
+            "horizon is too short, and on the hard instance, which differs by horizon.",
         ),
     )
 
@@ -407,7 +406,7 @@ def _shapes(found: list[Curves]) -> Table:
             Column("the one before", ".4g"),
         ),
         lines=tuple(lines),
-        notes=("The last two columns are what mean regret grew by in these decades of T.",),
+        notes=("The last two columns are the growth of mean regret in these decades of T.",),
     )
 
 

@@ -1,4 +1,9 @@
-"""Systems on which regret is measured, and how it is measured."""
+"""Systems on which regret is measured, and how: by runs under the same noise, or by arms played.
+
+On the instances of the lower bound, an advantage is a multiple of the least one that can be
+detected in the given time. At small multiples nobody finds the best arm and little is lost, at
+large ones it is found at once: the worst regret lies between, and that is what the theorem bounds.
+"""
 
 from __future__ import annotations
 
@@ -26,16 +31,16 @@ from iopea.systems.hard_instance import HardInstance, HardSimulator, HiddenArm
 from iopea.systems.newsvendor import Newsvendor
 from iopea.types import Array, Policy, Rollout
 
-#: The probability that the theorem's bound leaves out: it holds with 1 - 3δ.
+#: The theorem's bound holds with probability 1 - 3δ.
 DELTA = 0.05
 MISSED = 3 * DELTA
-#: Points per parameter, and steps, by which the largest loss is found.
+#: Points per parameter, and steps, of the search for the worst policy.
 _COARSE, _COARSE_STEPS = 17, 100_000
 
 
 @dataclass(frozen=True)
 class Case:
-    """A system of which regret is measured.
+    """A system on which regret is measured.
 
     Attributes
     ----------
@@ -80,7 +85,7 @@ def regret_of_learner(
 
 
 class ArmsPlayed(HardSimulator):
-    """A hard instance that adds up what the arms it was made to play cost in the mean."""
+    """A hard instance that adds up the extra mean costs of the arms that were played."""
 
     def __init__(self, instance: HardInstance, hidden: HiddenArm, seed: int = 0) -> None:
         super().__init__(instance, hidden, seed)
@@ -88,7 +93,7 @@ class ArmsPlayed(HardSimulator):
         self._running = 0
 
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
-        """Play an arm, after what is left of the episode in progress."""
+        """Play an arm, after the rest of the episode in progress."""
         rollout = super().play(policy, steps, until_start)
         phase = rollout.trajectory["phase"]
         first = int(np.append(np.flatnonzero(phase == 0), phase.size)[0])
@@ -99,14 +104,14 @@ class ArmsPlayed(HardSimulator):
         return rollout
 
     def _add(self, steps: int) -> None:
-        """Count steps of the arm whose episode it is."""
+        """Count steps of an episode of the present arm."""
         self.excess += steps * float(self._means[self._running] - self._means.min())
 
 
 def hidden_arm(instance: HardInstance, advantage: float, seed: int) -> HiddenArm:
     """The best arm of a run, drawn at random."""
-    chance = np.random.Generator(np.random.PCG64(seed_for("hidden arm", seed)))
-    return HiddenArm(arm=int(chance.integers(instance.system.policies)), advantage=advantage)
+    rng = np.random.Generator(np.random.PCG64(seed_for("hidden arm", seed)))
+    return HiddenArm(arm=int(rng.integers(instance.system.policies)), advantage=advantage)
 
 
 def regret_of_arms(
@@ -116,9 +121,9 @@ def regret_of_arms(
     looks: Sequence[int],
     settings: dict[str, Any],
 ) -> list[float]:
-    """What the arms that were played cost in the mean beyond the best one, at several times.
+    """Extra mean cost of the arms that were played, at several steps.
 
-    Its mean is that of the regret, without the chance of the draws.
+    It has the same mean as the regret, without the noise of the costs.
     """
     hidden = hidden_arm(instance, advantage, seed)
     simulator = ArmsPlayed(instance, hidden, seed)
@@ -132,7 +137,7 @@ def regret_of_arms(
 
 
 def largest_loss(system: str) -> float:
-    """How much more than the best policy the worst costs per step, of a coarse net."""
+    """Extra cost per step of the worst policy of a coarse net over the best one."""
     problem, truth = problem_from(json.loads(system))
     policies = problem.policy_class
     finite = problem.constants.lipschitz == 0
@@ -141,7 +146,7 @@ def largest_loss(system: str) -> float:
     return float(costs.max() - costs.min())
 
 
-#: The largest advantage; at 1/2 the best arm would leave nothing to chance.
+#: The largest advantage; at 1/2 the best arm would have no noise.
 _MOST = 0.45
 
 
@@ -167,7 +172,7 @@ class ArmsPart(Part):
 
     @property
     def instance(self) -> HardInstance:
-        """What is played on."""
+        """The instance that is played."""
         return HardInstance(
             policies=self.policies, width=self.width, span=self.span, reveal=self.reveal
         )
@@ -205,10 +210,10 @@ def final_regrets(parts: Sequence[ArmsPart], values: Mapping[str, Values]) -> Ar
 
 
 def has_learned(what: str, part: ArmsPart, regrets: Array, alarm: float) -> Check:
-    """Check that the regret is less than half of what blocks drawn at random cost.
+    """Check that regret is at most half of that of blocks drawn at random.
 
-    A rule that eliminates nothing plays all blocks alike, and fails.
+    A rule that eliminates nothing plays all blocks equally often, and fails.
     """
     blind = part.advantage * part.looks[-1] * (1 - 1 / part.width)
-    claim = f"{what}: regret is at most half of what it costs to learn nothing"
+    claim = f"{what}: regret is at most half of that of learning nothing"
     return at_most(claim, regrets, np.full_like(regrets, blind), 0.5, alarm)

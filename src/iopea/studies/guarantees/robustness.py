@@ -1,4 +1,4 @@
-"""What happens when an assumption fails, and whether the learner says so."""
+"""Runs in which an assumption fails, and whether the learner reports it."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from iopea.types import Array, Policy, show_policy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Radius of the nets: so coarse that the best policy of one is known.
+#: Radius of the nets, coarse enough that the best policy of a net is certain.
 RADIUS = 0.1
-#: How often a run is looked at.
+#: Looks at a run.
 LOOKS = 40
-#: Warnings by what they are about.
+#: Beginnings of the warnings, by kind.
 WARNINGS = {"edge": AT_EDGE, "change": CHANGED, "dependence": DEPENDS}
 #: Correlation of the normal scores of persistent demand.
 CORRELATION = 0.6
 #: High seasons have this many times the demand of low ones, and a season lasts 1/(1 - stay) steps.
 SEASON, STAY = 4.0, 0.98
-#: What demand is multiplied by when it changes.
+#: Factors by which demand changes.
 FACTORS = {"halves": 0.5, "doubles": 2.0}
 _LAW: dict[str, Any] = {"mean": 1.0, "maximum": 3.0, "zero_probability": 0.3}
 _COSTS: dict[str, Any] = {"holding_cost": 1, "lost_sales_cost": 10}
 
 
 def problem_of(shop: str, low: float, high: float) -> Problem:
-    """A small shop of the paper, with levels (with two suppliers, regular ones) in a range."""
+    """A small shop of the paper, with its (regular) levels in a range."""
     levels = {"low": low, "high": high}
     if shop == "lost-sales":
         return LostSales(lead_time=2, levels=levels, **_COSTS)
@@ -59,7 +59,7 @@ def problem_of(shop: str, low: float, high: float) -> Problem:
 
 
 def demand_of(kind: str, steps: int) -> Demand:
-    """The true demand of a run of so many steps; a change is in the middle."""
+    """The true demand of a run; a change is in the middle."""
     match kind:
         case "steady":
             return Exponential(**_LAW)
@@ -80,7 +80,7 @@ class LearnerRuns(Part):
     demand : str. ``"steady"``, ``"persistent"``, ``"seasons"``, ``"halves"`` or ``"doubles"``.
     low, high : float. Range of levels.
     steps : int. Of each run [T].
-    evaluation : int. Steps on which policies are compared.
+    evaluation : int. Steps of the path on which policies are evaluated.
     """
 
     study = "robustness"
@@ -93,7 +93,7 @@ class LearnerRuns(Part):
     evaluation: int
 
     def measure(self) -> Values:
-        """The best policy of the range, and a dictionary for each run."""
+        """The best policy of the range, and the results of each run."""
         problem = problem_of(self.shop, self.low, self.high)
         net = problem.policy_class.net(RADIUS)
         costs = [
@@ -108,7 +108,7 @@ class LearnerRuns(Part):
         }
 
     def _laws(self) -> list[Demand]:
-        """The laws that hold one after the other."""
+        """The successive demand laws."""
         if self.demand not in FACTORS:
             return [demand_of(self.demand, self.steps)]
         later = {**_LAW, "mean": _LAW["mean"] * FACTORS[self.demand]}
@@ -145,7 +145,7 @@ class LearnerRuns(Part):
     def _anew(
         self, problem: Problem, fork: Simulator | None, paid: Array, noticed: int | None
     ) -> list[float] | None:
-        """Cost per step from the notice on: of going on, and of learning anew."""
+        """Cost per step after the warning: of continuing, and of starting again."""
         if fork is None or noticed is None or noticed >= self.steps:
             return None
         anew = run(IOPEA(problem, radius=RADIUS), fork, self.steps - noticed)
@@ -154,12 +154,12 @@ class LearnerRuns(Part):
 
 @dataclass(frozen=True)
 class WatchRuns(Part):
-    """Runs of what watches demand, under levels drawn at random and steady demand.
+    """Runs of the demand watch alone, under random levels and steady demand.
 
     Attributes
     ----------
     steps : int. Of each run.
-    looks : int. How often the evidence is looked at.
+    looks : int. Looks at the evidence.
     """
 
     study = "robustness"
@@ -168,7 +168,7 @@ class WatchRuns(Part):
     looks: int
 
     def measure(self) -> Values:
-        """The largest logarithm of the evidence in each run, and how many runs said something."""
+        """The largest log-evidence of each run, and the number of runs with a warning."""
         problem, truth = problem_of("lost-sales", 0.0, 7.0), demand_of("steady", self.steps)
         largest, noticed = [], 0
         for seed in self.seeds:
@@ -187,7 +187,7 @@ class WatchRuns(Part):
 
 @dataclass(frozen=True)
 class _Yardstick:
-    """True costs of the policies of a net, and which of them is best."""
+    """True costs of the policies of a net, and the place of the best one."""
 
     net: Array
     costs: Array
@@ -198,7 +198,7 @@ class _Yardstick:
         return tuple(map(float, self.net[self.place]))
 
     def gap(self, policy: Any) -> float:
-        """How much dearer than the best policy, as a share."""
+        """Extra cost of a policy over the best one, as a share."""
         chosen = int(np.abs(self.net - np.array(policy)).max(axis=1).argmin())
         return float(self.costs[chosen] / self.costs[self.place] - 1)
 
@@ -218,8 +218,8 @@ class Case:
 
     Attributes
     ----------
-    fails : str, optional. What it should say, ``"edge"``, ``"change"`` or ``"dependence"``.
-    runs : tuple of int. Of a quick and of a full study.
+    fails : str, optional. The warning to expect: ``"edge"``, ``"change"`` or ``"dependence"``.
+    runs : tuple of int. In the quick and in the full study.
     """
 
     shop: str
@@ -231,13 +231,13 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Fit for a file."""
+        """Valid in a file name."""
         return f"{self.shop}-{self.demand}-{self.low:g}-{self.high:g}"
 
 
 @dataclass(frozen=True)
 class Result:
-    """A case with what its parts have left, and the steps of a run."""
+    """A case with the values of its parts, and the steps of a run."""
 
     case: Case
     parts: list[Values]
@@ -245,32 +245,32 @@ class Result:
 
     @property
     def runs(self) -> list[Values]:
-        """One dictionary for each run."""
+        """The results of each run."""
         return [each for part in self.parts for each in part["runs"]]
 
     @property
     def best(self) -> list[list[float]]:
-        """The best policies, of the laws one after the other."""
+        """The best policies under the successive laws."""
         best: list[list[float]] = self.parts[0]["best"]
         return best
 
     @property
     def costs(self) -> list[float]:
-        """What they cost."""
+        """Their costs."""
         costs: list[float] = self.parts[0]["cost"]
         return costs
 
     def steps_until(self, *kinds: str) -> list[int]:
-        """Steps until one of these warnings, of the runs in which it came."""
+        """Steps until the first of some warnings, in the runs that have one."""
         said = [[run["said"][kind] for kind in kinds if run["said"][kind]] for run in self.runs]
         return [min(steps) for steps in said if steps]
 
-    def said(self, *kinds: str) -> str:
-        """In how many runs one of these warnings came."""
+    def reported(self, *kinds: str) -> str:
+        """The number of runs with one of some warnings, as text."""
         return f"{len(self.steps_until(*kinds))} of {len(self.runs)}"
 
     def median_step(self, kind: str, since: int = 0) -> float | None:
-        """The median step of a warning, counted from one step on."""
+        """The median step of a warning, counted from some step."""
         steps = self.steps_until(kind)
         return float(np.median(steps)) - since if steps else None
 
@@ -280,20 +280,20 @@ class Result:
 
     @property
     def since_notice(self) -> Array:
-        """Cost per step of going on and of learning anew, an array (n, 2), where it was noticed."""
+        """Cost per step of continuing and of starting again after a warning, an array (n, 2)."""
         found = [run["anew"] for run in self.runs if run["anew"] is not None]
         return np.array(found) if found else np.full((1, 2), np.nan)
 
 
 def _demand_table(results: list[Result]) -> Table:
-    """Whether dependence was noticed, and what it did to the recommendation."""
+    """Reports of dependence, and its effect on the recommendation."""
     rows = tuple(
         (
             each.case.shop,
             each.case.demand,
-            each.said("dependence"),
+            each.reported("dependence"),
             each.median_step("dependence"),
-            each.said("change"),
+            each.reported("change"),
             f"{100 * each.mean('gap'):.2f} %",
             f"{sum(not run['kept'] for run in each.runs)} of {len(each.runs)}",
         )
@@ -302,30 +302,30 @@ def _demand_table(results: list[Result]) -> Table:
     )
     return Table(
         name="robustness-demand",
-        title="Demand that depends on the demand before",
+        title="Autocorrelated demand",
         columns=(
-            Column.text("shop"), Column.text("demand"), Column("said that it depends"),
-            Column("median step", ",.0f"), Column("said that it has changed"), Column("gap"),
-            Column("best policy dropped"),
+            Column.text("shop"), Column.text("demand"), Column("dependence reported"),
+            Column("median step", ",.0f"), Column("change reported"), Column("gap"),
+            Column("best policy eliminated"),
         ),
         lines=tuple(map(Line, rows)),
         notes=(
             "The gap is that of the recommended policy to the best one of the net under the true "
-            "demand. That the best policy is dropped in at most 5 % of the runs is promised for "
-            "independent demand alone.",
+            "demand. That the best policy is eliminated in at most 5 % of the runs is promised for "
+            "independent demand only.",
         ),
     )  # fmt: skip
 
 
 def _range_table(results: list[Result]) -> Table:
-    """Whether the edge was named."""
+    """Reports that the best policy is at the edge."""
     rows = tuple(
         (
             each.case.shop,
             f"{each.case.low:g} to {each.case.high:g}",
             show_policy(tuple(each.best[0]), 3),
             "at the edge" if each.case.fails else "inside",
-            each.said("edge"),
+            each.reported("edge"),
             each.median_step("edge"),
         )
         for each in results
@@ -333,10 +333,10 @@ def _range_table(results: list[Result]) -> Table:
     )
     return Table(
         name="robustness-range",
-        title="A range that does not hold the best policy",
+        title="A range that does not contain the best policy",
         columns=(
             Column.text("shop"), Column("levels"), Column("best policy of the range"),
-            Column.text("it is"), Column("said that it is at the edge"),
+            Column.text("position"), Column("edge reported"),
             Column("median step", ",.0f"),
         ),
         lines=tuple(map(Line, rows)),
@@ -345,13 +345,13 @@ def _range_table(results: list[Result]) -> Table:
 
 
 def _change_table(results: list[Result]) -> Table:
-    """Whether and when a change was noticed, and what it cost."""
+    """Reports of a change, and its cost."""
     changed = [each for each in results if each.case.fails == "change"]
     rows = tuple(
         (
             each.case.shop,
             each.case.demand,
-            each.said("change"),
+            each.reported("change"),
             each.median_step("change", since=each.steps // 2),
             _above(each.mean("before"), each.costs[0]),
             _above(each.mean("after"), each.costs[-1]),
@@ -363,46 +363,47 @@ def _change_table(results: list[Result]) -> Table:
         name="robustness-change",
         title="Demand that changes once",
         columns=(
-            Column.text("shop"), Column.text("demand"), Column("said that it has changed"),
+            Column.text("shop"), Column.text("demand"), Column("change reported"),
             Column("median steps after the change", ",.0f"), Column("cost before"),
-            Column("cost after"), Column("since the notice, going on"), Column("learning anew"),
+            Column("cost after"), Column("after the warning, continuing"),
+            Column("starting again"),
         ),
         lines=tuple(map(Line, rows)),
         notes=(
-            "Costs are averages over the run, above that of the best policy under the demand of "
-            "the time. Whoever learns anew starts with the highest level, and pays for it.",
+            "Costs are averages over the run, relative to the best policy under the demand of the "
+            "time. A learner that starts again begins with the highest level, which is costly.",
         ),
     )  # fmt: skip
 
 
 def _above(cost: float, best: float) -> str | None:
-    """A cost as what it lies above the best, in per cent."""
+    """A cost relative to the best one, in percent."""
     return None if math.isnan(cost) else f"{100 * (cost / best - 1):+.1f} %"
 
 
 def _figure(full: bool, results: list[Result], largest: Array) -> Figure:
-    """When dependence and changes were noticed, and how large evidence gets by chance."""
+    """When dependence and changes were reported, and the evidence if nothing fails."""
     with drawing(7.4, 3.0) as canvas:
         left, middle, right = canvas.subplots(1, 3)
         _draw_notices(left, [each for each in results if each.case.fails == "dependence"], 0)
-        left.set_title("demand that depends", loc="left", fontsize=9)
+        left.set_title("autocorrelated demand", loc="left", fontsize=9)
         left.set_xlabel("steps")
-        left.set_ylabel("share of the runs that said so")
+        left.set_ylabel("share of the runs with a report")
         changed = [each for each in results if each.case.fails == "change"]
         _draw_notices(middle, changed, results[0].steps // 2)
-        middle.set_title("demand that changes", loc="left", fontsize=9)
+        middle.set_title("demand changes once", loc="left", fontsize=9)
         middle.set_xlabel("steps after the change")
         _draw_evidence(right, largest)
         caption = (
-            "Left and middle: the share of the runs in which the learner has said so, over time. "
-            f"Right: in {largest.size:,} runs under the assumptions, the share in which the mean "
-            "of both kinds of evidence was ever as large as x, with the bound 1/x. The learner "
-            f"speaks from a single evidence of {2 / FALSE_ALARM:,.0f} on."
+            "Left and middle: the share of the runs in which the learner has reported it, over "
+            f"time. Right: the share of {largest.size:,} runs under the assumptions in which the "
+            "mean of both kinds of evidence ever reached x, with the bound 1/x. The learner "
+            f"reports from an evidence of {2 / FALSE_ALARM:,.0f} on."
         )
         return finished(
             canvas,
             "robustness",
-            "What is noticed when an assumption fails",
+            "Reports when an assumption fails",
             caption,
             Robustness.command(full),
         )
@@ -440,17 +441,17 @@ def _draw_evidence(axes: Axes, largest: Array) -> None:
     axes.legend(loc="upper left", bbox_to_anchor=(0, -0.25), fontsize=8)
 
 
-#: Shares of the runs in which the learner says what fails, at the least, and in which words.
+#: Least shares of the runs in which the learner reports what fails, and what that is.
 NOTICES = {
-    "dependence": (0.9, "that persistent demand depends on the demand before"),
+    "dependence": (0.9, "that persistent demand is autocorrelated"),
     "change": (0.9, "that demand has changed, after a change by a factor of 2"),
-    "edge": (0.99, "that the best policy is at the edge, where it is"),
+    "edge": (0.99, "that the best policy is at the edge, if it is"),
 }
-#: Probability with which the guarantee of a run may fail [δ].
+#: Probability that the guarantee of a run fails [δ].
 DELTA = 0.05
-#: The watch's evidence may ever reach this in one run of as many.
+#: The evidence may ever reach this value in one of as many runs.
 EVIDENCE = 20.0
-#: Probability with which one check fails although the promise holds, quick and full.
+#: Probability that one check fails although the promise holds, quick and full.
 LEVELS = (1e-8, 1e-4)
 
 CASES = (
@@ -467,25 +468,25 @@ CASES = (
     Case("lost-sales", "doubles", 0.0, 7.0, "change", (10, 80)),
     Case("dual-sourcing", "doubles", 0.0, 6.0, "change", (3, 40)),
 )
-#: Steps of a run, and on which policies are compared.
+#: Steps of a run, and of the path on which policies are evaluated.
 STEPS, EVALUATION = (6_000, 20_000), (400_000, 2_000_000)
-#: Steps and runs of the watch alone.
+#: Steps and runs of the demand watch alone.
 WATCH_STEPS, WATCH_RUNS = (4_000, 10_000), (300, 6_000)
 _WATCH_LOOKS = 10
 _WATCH = "watch"
-#: Runs in one part, and rough seconds of a run of 10,000 steps.
+#: Runs in one part, and estimated seconds of a run of 10,000 steps.
 _AT_A_TIME = {"lost-sales": 20, "dual-sourcing": 10, _WATCH: 1000}
 _SECONDS = {"lost-sales": 0.2, "dual-sourcing": 0.6, _WATCH: 0.008}
 
 
 class Robustness(Study):
-    """The learner notices what it can, and hardly ever cries wolf."""
+    """The learner reports failures of assumptions, with few false alarms."""
 
     name = "robustness"
     title = "When an assumption fails"
 
     def parts(self, full: bool) -> list[Part]:
-        """Runs of all cases, and of the watch alone."""
+        """Runs of all cases, and of the demand watch alone."""
         steps = STEPS[full]
         found: list[Part] = [
             LearnerRuns(
@@ -521,15 +522,15 @@ class Robustness(Study):
 
 
 _LEAD = (
-    "The learner takes demand to be independent from step to step with one law, and the best "
-    "policy to lie inside the range. Here one of these fails. The learner is told records alone, "
-    "and says what it notices (`learner.warnings`, part of `learner.outlook`).",
+    "The learner assumes that demand is independent from step to step with one law, and that the "
+    "best policy lies inside the range. Here one of these assumptions fails. The learner sees only "
+    "records, and reports what it detects (`learner.warnings`, part of `learner.outlook`).",
     "Both shops are the paper's small ones with exponential demand. In persistent demand the law "
     f"of each step is the same, and the normal scores have a correlation of {CORRELATION:g} from "
     f"step to step. In seasons of {1 / (1 - STAY):.0f} steps on average, demand is {SEASON:g} "
-    "times as high as in those between. A change is in the middle of the run. Nets have a radius "
+    "times as high as in the others. A change is in the middle of the run. Nets have a radius "
     f"of {RADIUS:g}; each run is looked at {LOOKS} times, and a warning counts from the first look "
-    "at which it was said, even if it is taken back.",
+    "at which it appears, even if it is withdrawn later.",
 )
 
 
@@ -542,21 +543,21 @@ def _checks(results: list[Result], largest: Array, alarms: int, full: bool) -> t
     level = LEVELS[full]
     checks = [_power(results, kind, level) for kind in NOTICES]
     checks += _false_alarms(results, largest, alarms, level)
-    if full:  # after a notice, quick runs are too short for learning anew to pay
+    if full:  # after a warning, quick runs are too short for starting again to pay off
         checks += [_anew(each, level) for each in results if each.case.fails == "change"]
     return tuple(checks)
 
 
 def _power(results: list[Result], kind: str, level: float) -> Check:
-    """Whether what fails is said often enough, all cases of a kind together."""
+    """Check that failures of one kind are reported often enough."""
     share, words = NOTICES[kind]
     cases = [each for each in results if each.case.fails == kind and each.case.demand != "seasons"]
     runs = sum(len(each.runs) for each in cases)
     said = sum(len(each.steps_until(kind)) for each in cases)
-    # Under the promise fewer than this are said with a probability below the level.
+    # Under the promise, fewer reports than this have a probability below the level.
     fewest = int(stats.binom.ppf(level, runs, share))
     return Check(
-        claim=f"In at least {share:.0%} of the runs the learner says {words}.",
+        claim=f"In at least {share:.0%} of the runs the learner reports {words}.",
         measured=f"{said} of {runs}; fewer than {fewest} would fail",
         passed=said >= fewest,
         false_alarm=level,
@@ -570,18 +571,18 @@ def _false_alarms(results: list[Result], largest: Array, alarms: int, level: flo
     total = sum(len(each.runs) for each in steady) + largest.size
     return [
         _at_most(
-            f"Of independent demand with one law anything is said in at most {FALSE_ALARM:.1%} of "
-            "the runs.",
+            f"Under independent demand with one law, there is a report in at most "
+            f"{FALSE_ALARM:.1%} of the runs.",
             alarms + wrong, total, FALSE_ALARM, level,
         ),
         _at_most(
-            f"The evidence ever reaches {EVIDENCE:g} in at most {1 / EVIDENCE:.0%} of the runs in "
-            "which nothing fails.",
+            f"If no assumption fails, the evidence ever reaches {EVIDENCE:g} in at most "
+            f"{1 / EVIDENCE:.0%} of the runs.",
             int((largest >= np.log(EVIDENCE)).sum()), largest.size, 1 / EVIDENCE, level,
         ),
         _at_most(
-            f"Where the best policy is inside, the edge is named in at most {DELTA:.0%} of the "
-            "runs.",
+            f"If the best policy is inside the range, the edge is reported in at most "
+            f"{DELTA:.0%} of the runs.",
             sum(len(each.steps_until("edge")) for each in inside),
             sum(len(each.runs) for each in inside), DELTA, level,
         ),
@@ -593,16 +594,16 @@ def _at_most(claim: str, count: int, runs: int, share: float, level: float) -> C
 
 
 def _anew(result: Result, level: float) -> Check:
-    """Whether the advice to learn anew is good, by a t-test of the costs of the same runs."""
+    """Check that starting again after a warning is no worse, by a paired t-test."""
     case = result.case
     claim = (
-        f"Who learns anew when demand {case.demand} ({case.shop}) pays no more from the notice on "
-        "than who goes on."
+        f"When demand {case.demand} ({case.shop}), starting again after the warning costs no more "
+        "than continuing."
     )
     going_on, anew = result.since_notice.T / result.costs[-1]
     saved = going_on - anew
     if saved.size < 2:
-        return Check(claim, "hardly any change was noticed", False, level)
+        return Check(claim, "fewer than two changes were reported", False, level)
     worst = -float(stats.t.isf(level, saved.size - 1) * stats.sem(saved))
     return Check(
         claim,

@@ -1,7 +1,7 @@
-"""What a study is: parts that run on any machine, and a finding that is made of their results.
+"""The parts of a study, which run on any machine, and the finding made of their results.
 
-A study states what the library promises, measures it, and says whether the promise holds, with the
-probability that it would say no although the promise holds.
+A study measures a promise of the library and checks whether it holds, with a bound on the
+probability that the check fails although the promise holds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import iopea
 from iopea.comparison.tables import Figure, Table
 from iopea.comparison.tasks import Row, as_text
 
-#: Columns of what is stored: one row for each part.
+#: Columns of the stored rows, one for each part.
 COLUMNS: dict[str, Any] = {
     "task": pl.String,
     "study": pl.String,
@@ -32,7 +32,7 @@ COLUMNS: dict[str, Any] = {
 }
 _DIGEST = 16
 
-#: What a part measured, as JSON values.
+#: The measurements of a part, as JSON values.
 Values = dict[str, Any]
 
 
@@ -40,13 +40,13 @@ Values = dict[str, Any]
 class Part(ABC):
     """Some runs of one case of a study.
 
-    A subclass adds what its result depends on, as numbers and text, and writes :meth:`measure`.
+    A subclass adds the fields that its result depends on, as numbers and text, and :meth:`measure`.
 
     Attributes
     ----------
-    case : str. What is run, fit for a file name.
+    case : str. Name of the case, valid in a file name.
     first_seed, runs : int. The seeds.
-    effort : float. Roughly the seconds that it takes.
+    effort : float. Estimated run time in seconds.
     """
 
     study: ClassVar[str]
@@ -63,7 +63,7 @@ class Part(ABC):
 
     @property
     def key(self) -> str:
-        """A name that no other part has, fit for a file."""
+        """A unique name, valid in a file name."""
         about = as_text(asdict(self) | {"study": self.study, "effort": None})
         digest = hashlib.sha256(about.encode()).hexdigest()[:_DIGEST]
         return f"{self.study}.{self.case}.{self.first_seed}.{digest}"
@@ -75,10 +75,10 @@ class Part(ABC):
 
     @abstractmethod
     def measure(self) -> Values:
-        """Do the runs; what they gave, as JSON values."""
+        """Do the runs, and return the measurements as JSON values."""
 
     def perform(self, found: Sequence[list[Row]]) -> list[Row]:
-        """The row that is kept."""
+        """Measure, and return the row to store."""
         start = time.perf_counter()
         values = as_text(self.measure())
         return [
@@ -97,12 +97,12 @@ class Part(ABC):
 
 @dataclass(frozen=True)
 class Check:
-    """A promise and whether it was kept.
+    """A promise, and whether it was kept.
 
     Attributes
     ----------
-    claim : str. What must hold, in a sentence.
-    measured : str. What was found.
+    claim : str. The promise, in a sentence.
+    measured : str. The evidence.
     passed : bool. Whether it holds.
     false_alarm : float. A bound on the probability to fail although the promise holds.
     """
@@ -115,11 +115,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a study found.
+    """The result of a study.
 
     Attributes
     ----------
-    lead : tuple of str. Paragraphs: what is promised, and how it was measured.
+    lead : tuple of str. Paragraphs: the promise, and how it was measured.
     tables : tuple of Table.
     figures : tuple of Figure.
     checks : tuple of Check.
@@ -134,8 +134,8 @@ class Finding:
 class Study(ABC):
     """One promise of the library.
 
-    ``full`` tells the study of the report from the quick one, which runs with the tests: its checks
-    together raise a false alarm less than once in 10^6 runs.
+    The ``full`` study is for the report. The quick one runs with the tests: all its checks together
+    raise a false alarm less than once in 10^6 runs.
     """
 
     name: ClassVar[str]
@@ -143,13 +143,13 @@ class Study(ABC):
 
     @classmethod
     def command(cls, full: bool) -> str:
-        """What runs the study again."""
+        """The command that runs the study."""
         return f"iopea validate {cls.name} --{'full' if full else 'quick'}"
 
     @abstractmethod
     def parts(self, full: bool) -> list[Part]:
-        """All that must be run."""
+        """All parts to run."""
 
     @abstractmethod
     def finding(self, full: bool, values: Mapping[str, Values]) -> Finding:
-        """What follows from the values of all parts, by their keys."""
+        """The result, from the values of all parts by their keys."""

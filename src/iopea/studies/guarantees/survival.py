@@ -1,4 +1,4 @@
-"""Survival: the best policy of the net is eliminated with probability at most δ, ever.
+"""Survival: with probability at least 1 - δ, the best policy of the net is never eliminated.
 
 A run is lost if the best policy of the net was eliminated in any of its epochs. The losses of
 independent runs are binomial, so an exact bound on their probability follows from their number.
@@ -50,8 +50,8 @@ class Runs(Part):
     ----------
     system, settings : str. Problem and truth, and the learner's settings, as text.
     horizon : int. Steps of a run.
-    rule : str. How policies are eliminated.
-    delta : float. What is promised [δ].
+    rule : str. Of elimination.
+    delta : float. Promised failure probability [δ].
     """
 
     study: ClassVar[str] = "survival"
@@ -63,7 +63,7 @@ class Runs(Part):
     delta: float
 
     def measure(self) -> Values:
-        """In which of the runs the best policy was lost, and what share of policies was left."""
+        """The runs in which the best policy was lost, and the mean share of surviving policies."""
         problem, truth = system_from(self.system)
         settings = json.loads(self.settings)
         standard = yardstick(self.system, self.settings, self.horizon, self.rule)
@@ -79,7 +79,7 @@ class Runs(Part):
             )
             if is_lost(learner, problem.simulator(truth, seed), self.horizon, standard.best):
                 lost.append(seed)
-            # Of a class that can't be counted once something is eliminated, nothing is said.
+            # Some classes can't be counted once policies are eliminated: their share is not shown.
             left += (learner.survivors or 0) / learner.count / self.runs
         return {
             "lost": lost,
@@ -92,8 +92,8 @@ class Runs(Part):
         }
 
 
-class _Decided(Exception):  # noqa: N818 - the run has said all it can
-    """Whether the best policy is lost is known before the end of the run."""
+class _Decided(Exception):  # noqa: N818 - no error: it ends the run
+    """The outcome is known before the end of the run."""
 
 
 def is_lost(learner: IOPEA, simulator: Simulator, horizon: int, best: Policy) -> bool:
@@ -115,9 +115,7 @@ def is_lost(learner: IOPEA, simulator: Simulator, horizon: int, best: Policy) ->
 
 
 def upper_bound(lost: int, runs: int, confidence: float = CONFIDENCE) -> float:
-    """What the probability of a loss exceeds with probability 1 - confidence at the most.
-
-    The exact bound of Clopper and Pearson.
+    """Upper confidence bound on the probability of a loss (Clopper and Pearson).
 
     >>> round(upper_bound(0, 2000), 5), upper_bound(7, 7)
     (0.0023, 1.0)
@@ -127,7 +125,7 @@ def upper_bound(lost: int, runs: int, confidence: float = CONFIDENCE) -> float:
 
 
 def most_lost(runs: int, delta: float, alarm: float) -> int:
-    """The most losses that are no alarm: more happen with probability ``alarm`` at the most.
+    """The most losses without an alarm: more have a probability of at most ``alarm``.
 
     >>> most_lost(100, 0.05, 1e-9)
     22
@@ -147,7 +145,7 @@ def most_proved(runs: int, delta: float) -> int:
 
 @dataclass(frozen=True)
 class _Count:
-    """What all parts of a case with one rule and δ found."""
+    """The result of all parts of a case with one rule and δ."""
 
     case: Case
     delta: float
@@ -173,11 +171,11 @@ class Survival(Study):
     title: ClassVar[str] = "The best policy survives"
 
     def parts(self, full: bool) -> list[Part]:
-        """All cases at every δ, and the published rule; or a choice of cases at one δ."""
+        """All cases at every δ, and rule published; or some cases at one δ."""
         return [part for case, delta in _pairs(full) for part in _parts(case, delta, full)]
 
     def finding(self, full: bool, values: Mapping[str, Values]) -> Finding:
-        """Counts, bounds, and whether the promise was kept."""
+        """Counts, bounds and checks."""
         counts = [
             _count(case, delta, _parts(case, delta, full), values) for case, delta in _pairs(full)
         ]
@@ -225,7 +223,7 @@ def _pairs(full: bool) -> Iterator[tuple[Case, float]]:
 
 
 def _runs(case: Case, delta: float) -> int:
-    """Runs of a case at a δ: all cases of its kind with its rule have at least 2,000."""
+    """Runs of a case at a δ, such that all cases of its kind and rule have at least 2,000."""
     alike = [
         each
         for each in cases().values()
@@ -258,7 +256,7 @@ def _parts(case: Case, delta: float, full: bool) -> list[Runs]:
 
 def _count(case: Case, delta: float, parts: Sequence[Runs], values: Mapping[str, Values]) -> _Count:
     found = [values[part.key] for part in parts]
-    # Of several systems, the one that says the least certainly which policy is best.
+    # Of several systems, the one whose best policy is the least certain.
     first = min(found, key=lambda each: each["gap"] / max(each["error"], 1e-300))
     runs = sum(part.runs for part in parts)
     return _Count(
@@ -276,27 +274,24 @@ def _lead(full: bool, counts: Sequence[_Count]) -> tuple[str, ...]:
     number = len({count.case.name for count in counts})
     how = (
         f"A check passes only if the exact {percent(CONFIDENCE)} upper bound on the probability of "
-        "a loss (Clopper and Pearson), over all runs of a kind of problem, is at most δ: it proves "
-        "the promise, where a test would only not disprove it. If the promise is broken, it passes "
-        "with a probability of at most 1 %. It may fail for a rule that loses almost as often as "
-        "it may: what is called its false-alarm rate is that of a rule that loses exactly with "
-        "probability δ everywhere. It fails, too, if the losses of a single case are so many that "
-        f"they would happen in one of {1 / CASE_ALARM:,.0f} studies if the promise holds."
+        "a loss (Clopper and Pearson), over all runs of a kind of problem, is at most δ. So a "
+        "check that passes proves the promise: if the promise is broken, it passes with a "
+        "probability of at most 1 %. It may fail for a rule that loses with a probability just "
+        "below δ; its false-alarm rate is that for losses with probability exactly δ everywhere. "
+        "It also fails if a single case has so many losses that this would happen in one of "
+        f"{1 / CASE_ALARM:,.0f} studies if the promise holds."
         if full
-        else "A check fails if the losses of any case are so many that they would hardly ever "
-        f"happen with probability δ: all checks together fail once in {1 / QUICK_ALARM:,.0f} runs "
-        "of this study if the promise holds."
+        else "A check fails if a case has too many losses for a probability of δ: all checks "
+        f"together fail once in {1 / QUICK_ALARM:,.0f} runs of this study if the promise holds."
     )
     return (
         "Promise: with probability at least 1 - δ, the best policy of the net is never eliminated, "
         "over the whole run. "
         f"Measured on {number} systems by {min(count.runs for count in counts):,} independent runs "
-        "or more each for every δ, "
-        "beginning with seed "
-        f"{FIRST_SEED:,}. Each run is told its horizon, so that all of δ is spent within it; most "
-        "are short, since the first tests are the ones that few batches decide. "
-        "Which policy is best is computed exactly where that can be done, and "
-        "otherwise found by a long evaluation of all policies on common noise.",
+        f"or more each for every δ, from seed {FIRST_SEED:,} on. The learner knows the horizon, so "
+        "that all of δ is spent within it; most runs are short, since the first tests are based on "
+        "the fewest batches. The best policy is computed exactly where that is possible, and "
+        "otherwise found by a long evaluation of all policies under common noise.",
         how,
     )
 
@@ -317,7 +312,7 @@ def _checks(counts: Sequence[_Count], full: bool) -> Iterator[Check]:
 
 
 def _check(rule: str, delta: float, where: str, counts: Sequence[_Count], alarm: float) -> Check:
-    """Whether no case speaks against the promise of a rule."""
+    """Check that no case contradicts the promise of a rule."""
     worst = max(counts, key=lambda count: (count.upper, count.case.name))
     broken = [count for count in counts if count.lost > most_lost(count.runs, delta, alarm)]
     measured = (
@@ -338,7 +333,7 @@ def _check(rule: str, delta: float, where: str, counts: Sequence[_Count], alarm:
 
 
 def _proved(check: Check, delta: float, counts: Sequence[_Count]) -> Check:
-    """A check of single cases that must also prove the promise over all of their runs."""
+    """A check of single cases that must also prove the promise by all of their runs."""
     lost, runs = sum(count.lost for count in counts), sum(count.runs for count in counts)
     upper = upper_bound(lost, runs)
     return Check(
@@ -352,19 +347,19 @@ def _proved(check: Check, delta: float, counts: Sequence[_Count]) -> Check:
 
 
 def _certainty(counts: Sequence[_Count]) -> Check:
-    """That losses are counted of the policy that is best."""
+    """Check that the best policy of each case is certain."""
     unsure = sorted({count.case.name for count in counts if not count.standard.certain})
     return Check(
-        claim="Which policy of the net is best is certain in each case: the next one is dearer by "
-        f"more than {CERTAIN:g} standard errors",
-        measured=f"not in {', '.join(unsure)}" if unsure else "in all of them",
+        claim="The best policy of the net is certain in each case: its gap to the next one is more "
+        f"than {CERTAIN:g} standard errors",
+        measured=f"not in {', '.join(unsure)}" if unsure else "in all cases",
         passed=not unsure,
         false_alarm=0.0,
     )
 
 
 def _losses(counts: Sequence[_Count]) -> Table:
-    """One row for each case, with what each δ found."""
+    """One row for each case, with the losses at each δ."""
     lines = []
     deltas = tuple(dict.fromkeys(count.delta for count in counts))
     for name in dict.fromkeys(count.case.name for count in counts):
@@ -392,7 +387,7 @@ def _losses(counts: Sequence[_Count]) -> Table:
 
 
 def _systems(counts: Sequence[_Count]) -> Table:
-    """What the cases are."""
+    """The cases."""
     lines = []
     for case, count in {count.case.name: count for count in counts}.items():
         standard = count.standard
@@ -414,7 +409,7 @@ def _systems(counts: Sequence[_Count]) -> Table:
         name="survival-cases",
         title="The cases",
         columns=(
-            *map(Column.text, ("case", "what for", "rule")),
+            *map(Column.text, ("case", "group", "rule")),
             Column("policies", ","),
             Column("steps", ","),
             Column("second best"),
@@ -422,14 +417,14 @@ def _systems(counts: Sequence[_Count]) -> Table:
         ),
         lines=tuple(lines),
         notes=(
-            "“Second best” is how much dearer the second best policy of the net is than the best, "
-            "and “error” the standard error of that, by which it is certain which is best.",
+            "“Second best” is the gap between the best and the second best policy of the net, and "
+            "“error” the standard error of that gap.",
         ),
     )
 
 
 def _published(counts: Sequence[_Count]) -> Table:
-    """The published rule, about which nothing is promised."""
+    """Rule published, which promises nothing."""
     return Table(
         name="survival-published",
         title="Rule published, which promises nothing",
@@ -460,7 +455,7 @@ def _published(counts: Sequence[_Count]) -> Table:
 _Point = tuple[str, float, float, float]
 
 _COLOUR, _PROVED, _BROKEN = "#aa3377", "#4477aa", "#cc3311"
-#: Inches of a case, and of what is around them.
+#: Inches per case, and of the margins.
 _LINE, _MARGIN = 0.15, 1.1
 
 
@@ -488,8 +483,8 @@ def _figure(points: Sequence[_Point], command: str) -> Figure:
         panels[0].set_yticks(range(len(names)), names, fontsize=6.5)
         caption = (
             "Fraction of runs in which the best policy of the net was ever eliminated (dot) and "
-            "its exact 99 % upper bound (end of the line), for each case; the dashed line is what "
-            "is promised. Few losses in few runs prove nothing either way; what must end to the "
-            "left of it are the lines of all runs of a kind of problem, in blue (red if broken)."
+            "its exact 99 % upper bound (end of the line), for each case; the dashed line is the "
+            "promised δ. The few runs of a single case prove nothing either way: the lines of all "
+            "runs of a kind of problem, in blue (red if broken), must end to the left of δ."
         )
         return finished(canvas, "survival", "How often the best policy is lost", caption, command)

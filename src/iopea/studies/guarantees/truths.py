@@ -1,6 +1,6 @@
-"""Demand that breaks an assumption: it depends on the demand before, or its law changes.
+"""Demand that violates an assumption: it is autocorrelated, or its law changes.
 
-No problem file knows these laws; :func:`system_from` reads systems that have them.
+Problem files have no such laws; :func:`system_from` reads systems with them.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from iopea.types import Truth
 
 
 class Remembering(Exponential):
-    """Exponential demand that depends on a number which its stream remembers."""
+    """Exponential demand with a state that its stream keeps."""
 
     _memory: float = PrivateAttr(default=0.0)
 
     def stream(self, seed: SeedSequence) -> DemandStream:
-        """A sequence of draws with a memory of its own."""
+        """A sequence of draws with its own state."""
         return _RememberingStream(self.model_copy(), seed)
 
     @abstractmethod
     def _draw(self, rng: Generator, n: int) -> NDArray[Any]:
-        """Draw n times and remember what the next draw depends on."""
+        """Draw n times, and update the state."""
 
 
 class _RememberingStream(DemandStream):
-    """Saves the memory with the rest."""
+    """Saves the state of the demand as well."""
 
     demand: Remembering
 
@@ -72,7 +72,7 @@ class Persistent(Remembering):
 class Seasons(Remembering):
     """Exponential, with a mean that is ``factor`` times as large in high seasons as in low ones.
 
-    A season goes on to the next step with the probability ``stay``.
+    A season continues in the next step with probability ``stay``.
     """
 
     distribution = "seasons"
@@ -80,12 +80,12 @@ class Seasons(Remembering):
     stay: Probability
 
     def _draw(self, rng: Generator, n: int) -> NDArray[Any]:
-        chance = rng.random((n, 2))
-        season = (self._memory + np.cumsum(chance[:, 0] > self.stay)) % 2
+        uniform = rng.random((n, 2))
+        season = (self._memory + np.cumsum(uniform[:, 0] > self.stay)) % 2
         if n:
             self._memory = float(season[-1])
         low = 2 * self.mean / (1 + self.factor)
-        return np.asarray(-low * self.factor**season * np.log1p(-chance[:, 1]))
+        return np.asarray(-low * self.factor**season * np.log1p(-uniform[:, 1]))
 
 
 class Changing(Remembering):

@@ -30,7 +30,7 @@ from iopea.types import Array
 #: as multiples of sqrt(log |Θ|/T').
 _BLOCKS = {True: (1.0, 2.0, 3.0, 4.0, 8.0), False: (2.0, 3.0, 8.0)}
 _ARMS = {True: (0.5, 1.0, 2.0), False: (1.0,)}
-#: The multiple at which two orders are compared, and how much dearer one of them must be.
+#: The multiple at which two orders are compared, and the least ratio of their regrets.
 _COMPARED, _DEARER = 4.0, 2.0
 #: Critical values over w blocks grow like sqrt(log(4w/δ)).
 _DELTA = 0.05
@@ -38,7 +38,7 @@ _DELTA = 0.05
 
 @dataclass(frozen=True)
 class _Size:
-    """How much is run: policies in blocks, and numbers of policies without blocks."""
+    """Amount of work: policies in blocks, and numbers of policies without blocks."""
 
     blocks: tuple[float, ...]
     policies: int
@@ -53,7 +53,7 @@ class _Size:
     few: int
 
 
-#: How much is run, in full and quick.
+#: Amount of work of the full and the quick study.
 SIZES = {
     True: _Size(
         blocks=_BLOCKS[True],
@@ -93,7 +93,7 @@ class WidthPart(ArmsPart):
 
 @dataclass(frozen=True)
 class _Sweep:
-    """Parts by what changes along them, and then by advantage."""
+    """Parts by the number that changes, and then by advantage."""
 
     rows: dict[int, list[WidthPart]]
 
@@ -193,8 +193,8 @@ class Width(Study):
 def _lead(size: _Size) -> tuple[str, ...]:
     return (
         "The theorem says that regret grows like √w with the width w of the order, and like "
-        "√log |Θ| with the number of policies. Without an order each policy tells of itself alone, "
-        "and the width is |Θ|.",
+        "√log |Θ| with the number of policies. Without an order each policy is informative only "
+        "about itself, and the width is |Θ|.",
         f"Measured on the instances of the lower bound with rule “paired”: {size.policies} "
         f"policies in w blocks, {size.horizon:,} steps, {size.runs} seeds; and |Θ| policies under "
         f"full feedback, where w = 1, beside the trivial order, where w = |Θ|, {size.short:,} "
@@ -204,7 +204,7 @@ def _lead(size: _Size) -> tuple[str, ...]:
 
 
 def _wrong(width: float | Array) -> float | Array:
-    """The part of the blocks that are wrong: one is right."""
+    """The share of the wrong blocks: one block is right."""
     return 1 - 1 / width
 
 
@@ -214,7 +214,7 @@ def _worst_curves(sweep: _Sweep, values: Mapping[str, Values]) -> Array:
 
 
 def _scaled_curves(sweep: _Sweep, values: Mapping[str, Values]) -> Array:
-    """Worst regrets over the part of the blocks that are wrong."""
+    """Worst regrets over the share of the wrong blocks."""
     return np.asarray(_worst_curves(sweep, values) / _wrong(sweep.points))
 
 
@@ -303,12 +303,12 @@ def _number_table(size: _Size, values: Mapping[str, Values]) -> Table:
 
 
 def _logs(first: int, last: int) -> float:
-    """By how much log(4w/δ) grows between two widths."""
+    """Ratio of log(4w/δ) at two widths."""
     return math.log(4 * last / _DELTA) / math.log(4 * first / _DELTA)
 
 
 def _seen_as(first: int, last: int) -> float:
-    """The exponent that a factor log n has between two numbers."""
+    """The exponent as which a factor log n appears between two numbers."""
     return math.log(math.log(last) / math.log(first)) / math.log(last / first)
 
 

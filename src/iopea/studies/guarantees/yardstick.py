@@ -1,4 +1,4 @@
-"""The best policy of a net: by exact values where there are some, else by a long evaluation."""
+"""The best policy of a net: by exact costs where they are known, else by a long evaluation."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from iopea.types import Array, Estimates, Policy
 #: Steps on which all policies of a net are compared, and on which those near the best are.
 _SHORT, _LONG, _LONGEST = 200_000, 4_000_000, 64_000_000
 _BATCHES = 64
-#: Share of a cost that is rounding.
+#: Relative error of a cost by rounding.
 _ROUNDING = 1e-12
-#: Standard errors by which a policy is out of question after few steps, and the best is certain.
+#: Standard errors at which a policy is ruled out after few steps, and at which the best is certain.
 _FAR, CERTAIN = 6.0, 4.0
 
 
 @dataclass(frozen=True)
 class Yardstick:
-    """The best policy of a net, and how much dearer its closest rival is, with the error."""
+    """The best policy of a net, and the gap to its closest rival with its standard error."""
 
     best: Policy
     cost: float
@@ -35,7 +35,7 @@ class Yardstick:
 
     @property
     def certain(self) -> bool:
-        """Whether it is clear which policy is best."""
+        """Whether the best policy is certain."""
         return self.gap > CERTAIN * self.error
 
 
@@ -46,7 +46,7 @@ def yardstick(system: str, settings: str, horizon: int, rule: str) -> Yardstick:
     simulator = problem.simulator(truth)
     learner = IOPEA(problem, rule=rule, horizon=horizon, **json.loads(settings))
     net = learner.surviving
-    if len(net) < learner.count:  # too many to list: those next to the best one are compared
+    if len(net) < learner.count:  # too many to list: only the neighbours of the best are compared
         exact = simulator.optimum()
         net = problem.policy_class.neighbours(np.array(exact[0])) if exact else net
     if isinstance(problem, Newsvendor) and isinstance(truth, Demand):
@@ -55,7 +55,7 @@ def yardstick(system: str, settings: str, horizon: int, rule: str) -> Yardstick:
 
 
 def newsvendor_costs(problem: Newsvendor, law: Demand, quantities: Array) -> Array:
-    """What each quantity θ costs: h θ - (h + p) E min(D, θ) + p E D."""
+    """Cost of each quantity θ: h θ - (h + p) E min(D, θ) + p E D."""
     over, under = problem.system.overage_cost, problem.system.underage_cost
     most = np.inf if law.maximum is None else law.maximum
     sold = [
@@ -67,7 +67,7 @@ def newsvendor_costs(problem: Newsvendor, law: Demand, quantities: Array) -> Arr
 
 
 def _chosen(net: Array, costs: Array, errors: Array) -> Yardstick:
-    """The best policy by costs, and the rival that is told from it the least surely."""
+    """The policy of the least cost, and the rival with the least significant gap."""
     best = int(costs.argmin())
     gaps = costs - costs[best]
     sure = gaps / np.maximum(errors, _ROUNDING * max(abs(float(costs[best])), _ROUNDING))
@@ -82,7 +82,7 @@ def _chosen(net: Array, costs: Array, errors: Array) -> Yardstick:
 
 
 def _best_of(simulator: Simulator, net: Array) -> Yardstick:
-    """Few steps rule most policies out; the rest are compared until the best is certain."""
+    """Rule out most policies by few steps, and compare the rest until the best is certain."""
     gaps, errors = _gaps(simulator.costs(net, _SHORT, _BATCHES, seed=1))
     near = gaps <= _FAR * errors
     near[np.argsort(gaps, kind="stable")[:2]] = True
@@ -96,7 +96,7 @@ def _best_of(simulator: Simulator, net: Array) -> Yardstick:
 
 
 def _gaps(estimates: Estimates) -> tuple[Array, Array]:
-    """Differences to the least average on common noise, and their standard errors."""
+    """Differences to the least average under common noise, and their standard errors."""
     averages = estimates.sums / estimates.sizes[:, None]
     differences = averages - averages[:, [averages.mean(axis=0).argmin()]]
     error = differences.std(axis=0, ddof=1) / np.sqrt(len(differences))

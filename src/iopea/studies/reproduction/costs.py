@@ -1,9 +1,9 @@
-"""The paper's tables of costs, beside what is printed, and what learning costs on the way.
+"""The paper's tables of costs beside the printed values, and tables of regret.
 
-An entry is the long-run average cost of what a learner recommends at the horizon, the mean over
-seeds; in brackets how much that is above the best policy of the class. Welch's test compares with
-the problem-specific learner, as in the paper. A table of regrets shows the cost of the whole run
-above that of the best policy on the very same chance.
+An entry is the long-run average cost of the policy that a learner recommends at the horizon, as a
+mean over seeds; in brackets the gap to the best policy of the class. Welch's test compares with the
+problem-specific learner, as in the paper. A table of regrets shows the extra cost of the whole run
+over the best policy under the same noise.
 """
 
 from __future__ import annotations
@@ -46,29 +46,29 @@ from iopea.studies.reproduction.scenarios import (
     scenarios,
 )
 
-#: What the paper tests against.
+#: The method that the paper tests against.
 BASELINE = "problem-specific"
-#: Share by which a cost may differ from the printed one, in queues and elsewhere, and half of the
-#: last printed digit.
+#: Relative difference to the printed value that counts as reproduced, elsewhere and in queues, and
+#: half of the last printed digit.
 TOLERANCE, QUEUE_TOLERANCE, ROUNDING = 0.03, 0.05, 0.05
 _CHARGED = (
     "In dual sourcing the problem-specific learner is charged for expediting, and the others are "
     "not, as in the published runs: their costs can't be compared."
 )
-#: Methods of which a lower cost is no improvement.
+#: Methods for which a lower cost is not an improvement.
 _YARDSTICKS = ("optimal", "erm", "iopea-published", "random")
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is run.
+    """Amount of work of a reproduction.
 
     Attributes
     ----------
     name : str. ``"quick"`` or ``"full"``.
     seeds : int. Runs of each learner on each setting.
-    evaluation : int. Steps of the path on which recommendations are compared.
-    curve : int. Steps of the runs that are looked at on the way.
+    evaluation : int. Steps of the path on which recommendations are evaluated.
+    curve : int. Steps of the runs behind curves over time.
     slow : bool. Whether slow learners take part.
     """
 
@@ -94,7 +94,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Choice:
-    """What to run of the experiments.
+    """Which experiments to run.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Choice:
     methods : tuple of str. Rows of the tables.
     settings : tuple of str. Names of settings; all if empty.
     tested : bool. Whether entries are tested against the problem-specific learner.
-    first_seed : int. Seeds are this one and those after it.
+    first_seed : int. The first of the consecutive seeds.
     """
 
     size: Size
@@ -123,7 +123,7 @@ class Choice:
         return not self.settings or setting in self.settings
 
     def command(self, target: str, **narrower: str) -> str:
-        """The command that makes something of this again."""
+        """The command that reproduces a table, a figure or an entry."""
         words = ["iopea reproduce", target, f"--{self.size.name}"]
         if self.size not in SIZES.values():
             words.append(f"--seeds {self.size.seeds}")
@@ -138,7 +138,7 @@ class Choice:
 
 
 def tasks_of(choice: Choice, scenario: Scenario, method: Method) -> list[Task]:
-    """The runs behind one entry; none where the method does not apply."""
+    """The runs behind one entry; none if the method does not apply."""
     if method.learner(scenario) is None:
         return []
     task = method.task(scenario, choice.size.evaluation)
@@ -146,7 +146,7 @@ def tasks_of(choice: Choice, scenario: Scenario, method: Method) -> list[Task]:
 
 
 def cost_tasks(choice: Choice, settings: Iterable[str]) -> list[Task]:
-    """All runs behind tables of these settings, with those that entries are tested against."""
+    """All runs behind the tables of some settings, and those that entries are tested against."""
     return [
         task
         for profile in choice.profiles
@@ -211,25 +211,25 @@ def _finished(
     }
     shown = tuple(line for line in lines if any(entry.command for entry in line.entries))
     notes = (
-        f"Average cost of the recommended policy, {runs(choice.size.seeds)}; in brackets how much "
-        "above the best policy of the class. The random policy learns nothing: one number.",
+        f"Long-run average cost of the recommended policy, {runs(choice.size.seeds)}; in brackets "
+        "the gap to the best policy of the class. The random policy does not learn: one number.",
         f"{IMPROVED} significantly better than the problem-specific learner, {WORSE} worse "
         f"(Welch's test at {100 * LEVEL:g} %, each entry by itself, as in the paper).",
         f"Reproduced: within {100 * TOLERANCE:g} % of the printed value (queue "
         f"{100 * QUEUE_TOLERANCE:g} %), or within {ROUNDING:g}, half of its last digit.",
         *[_CHARGED] * (profile == "as-published" and "dual small" in columns),
-        *(f"Of {name}, at most {number} runs are finished." for name, number in fewer.items()),
+        *(f"{name}: at most {number} runs are finished." for name, number in fewer.items()),
     )
     return Table(name, f"{title}, {profile}", entry_columns(columns), shown, notes)
 
 
 def _rows(tasks: Sequence[Task], store: Store) -> list[Row]:
-    """The last rows of those tasks that are finished."""
+    """The last rows of the finished tasks."""
     return [store.rows(task.key)[-1] for task in tasks if task.key in store]
 
 
 def finished_costs(choice: Choice, scenario: Scenario, method: Method, store: Store) -> list[float]:
-    """What a method's recommendations cost, of the runs that are finished."""
+    """Costs of a method's recommendations in the finished runs."""
     return [row["cost"] for row in _rows(tasks_of(choice, scenario, method), store)]
 
 
@@ -242,7 +242,7 @@ def _entry(
     scenario, method = scenarios(profile)[setting], METHODS[name]
     value = None if method.printed is None else printed().get((method.printed, setting))
     if method.learner(scenario) is None:
-        # As in the paper, whose row is empty here, too.
+        # The paper has no value here, either.
         return Entry(absent=_absent(name, scenario))
     rows = _rows(tasks_of(choice, scenario, method), store)
     command = choice.command(target, profile=profile, only=setting, rows=name)
@@ -269,10 +269,11 @@ def _entry(
 def _absent(name: str, scenario: Scenario) -> str:
     """Why a method has no entry for a setting."""
     if name != FeedbackGraph.name:
-        return f"{name} is made for base-stock levels."
+        return f"{name} needs base-stock policies."
     problem, _ = problem_from(scenario.tables)
     kind = "inventory" if scenario.block.startswith("inventory") else "dual sourcing"
-    return f"Large {kind} is no table to plan in{FeedbackGraph.lacks(problem)}."
+    size = FeedbackGraph.lacks(problem).removeprefix(", and ")
+    return f"Large {kind} is too large to plan in a table: {size}."
 
 
 def _tested(
@@ -310,7 +311,7 @@ def _reasons() -> list[dict[str, Any]]:
 
 
 def reason_for(profile: Profile, setting: str, method: str) -> str:
-    """Why an entry differs from the printed one: all that is known, in full sentences."""
+    """The known reasons why an entry differs from the printed value, in full sentences."""
     found = [
         reason["says"]
         for reason in _reasons()
@@ -322,7 +323,7 @@ def reason_for(profile: Profile, setting: str, method: str) -> str:
 
 
 def table_regret(choice: Choice, profile: Profile, store: Store) -> Table:
-    """What the whole run cost above the best policy on the same chance, over T g*."""
+    """Extra cost of the whole run over the best policy under the same noise, over T g*."""
     columns = tuple(name for name in choice.methods if METHODS[name].learns and name != "optimal")
     lines = [
         Line(
@@ -335,11 +336,11 @@ def table_regret(choice: Choice, profile: Profile, store: Store) -> Table:
         if choice.includes(setting)
     ]
     notes = (
-        "Cost of the whole run above that of the best policy of the class on the same chance, as a "
-        f"share of the latter's long-run cost; {runs(choice.size.seeds)}.",
+        "Extra cost of the whole run over the best policy of the class under the same noise, as a "
+        f"share of the best policy's long-run cost; {runs(choice.size.seeds)}.",
         *[_CHARGED] * (profile == "as-published"),
     )
-    title = f"What learning costs: regret over T g*, {profile}"
+    title = f"Cost of learning: regret over T g*, {profile}"
     return Table(f"regret-{profile}", title, entry_columns(columns), tuple(lines), notes)
 
 

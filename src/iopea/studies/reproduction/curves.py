@@ -1,4 +1,4 @@
-"""What is shown over time: costs on the way to the horizon, and regret against the bounds."""
+"""Runs behind curves over time, and the figure of regret with its bounds."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 
 #: The setting of the paper's figure of costs over time.
 FIGURE_1 = "dual-small-exponential"
-#: Settings and methods whose regret is drawn, and the instance of the lower bound.
+#: Settings and methods of the figure of regret, and the instance of the lower bound.
 REGRET = ("inventory-small-exponential", "dual-small-exponential", "queue-decaying")
 REGRET_METHODS = ("iopea", "iopea-published")
 HARD = HardInstance(policies=64, width=1, span=4)
-#: Methods that learn nothing: their cost is the same at all times.
+#: Methods that do not learn: their cost is the same at all times.
 CONSTANT = tuple(name for name, method in METHODS.items() if not method.learns)
 #: Confidence of the theorem's bound that is drawn.
 _DELTA = 0.05
 
 
 def curve_tasks(choice: Choice, scenario: Scenario, names: Iterable[str]) -> dict[str, list[Task]]:
-    """Runs that are looked at on the way, by method."""
+    """Runs with looks on the way, by method."""
     found: dict[str, list[Task]] = {}
     for name in names:
         method: Method = METHODS[name]
@@ -63,9 +63,9 @@ class RegretPanel:
     Attributes
     ----------
     title : str.
-    curves : list of Curve. Cost beyond that of the best policy on the same chance.
+    curves : list of Curve. Extra cost over the best policy under the same noise.
     upper : array (2, n). Steps and the theorem's bound.
-    lower : array (2, n), optional. Steps and the lower bound, where it is about this system.
+    lower : array (2, n), optional. Steps and the lower bound, if there is one for this system.
     """
 
     title: str
@@ -85,10 +85,10 @@ def regret_tasks(choice: Choice, profile: Profile) -> dict[str, dict[str, list[T
 
 
 def hard_tasks(choice: Choice) -> dict[int, dict[str, list[Task]]]:
-    """Runs on the instance of the lower bound, which is another one at each horizon."""
+    """Runs on the instances of the lower bound, which differ by horizon."""
     found = {}
     for horizon in looks(choice.size.curve):
-        # Whichever arm is hidden, the others look alike: a seed is as good as another arm.
+        # By symmetry the arm does not matter: other seeds are as good as other arms.
         hidden = HARD.system.hardest(horizon, arm=HARD.system.policies - 1)
         task = Task(
             label="hard-instance",
@@ -105,7 +105,7 @@ def hard_tasks(choice: Choice) -> dict[int, dict[str, list[Task]]]:
 
 
 def regret_panels(choice: Choice, profile: Profile, store: Store) -> list[RegretPanel]:
-    """All panels of the figure of regret for which there is a finished run."""
+    """The panels of the figure of regret with finished runs."""
     panels = [
         _panel(choice, profile, setting, tasks, store)
         for setting, tasks in regret_tasks(choice, profile).items()
@@ -139,7 +139,7 @@ def _panel(
 
 @cache
 def upper_bound(system: str, horizon: int) -> Bound | None:
-    """The theorem's bound; None for short horizons, and where its constants are not known."""
+    """The theorem's bound; None for short horizons or if its constants are not known."""
     problem, truth = problem_from(json.loads(system))
     constants, net = problem.constants, problem.policy_class
     finite = constants.lipschitz == 0
@@ -165,14 +165,14 @@ def upper_bound(system: str, horizon: int) -> Bound | None:
 
 
 def _upper(system: str, last: int) -> Array:
-    """The theorem's bound at the steps for which it says something."""
+    """The theorem's bound at the steps where it applies."""
     bounds = [(horizon, upper_bound(system, horizon)) for horizon in looks(last)]
     points = [(horizon, bound.total) for horizon, bound in bounds if bound is not None]
     return np.array(points, dtype=np.float64).reshape(-1, 2).T
 
 
 def _hard_panel(choice: Choice, store: Store) -> RegretPanel:
-    """Regret on the instances of the lower bound, one horizon each."""
+    """Regret on the instances of the lower bound, one per horizon."""
     steps, values, lower = [], [], []
     for horizon, tasks in hard_tasks(choice).items():
         both = list(zip(tasks["iopea"], tasks["optimal"], strict=True))
@@ -199,14 +199,13 @@ def regret_figure(panels: Sequence[RegretPanel], command: str) -> Figure:
         for axes in canvas.axes[len(panels) :]:
             axes.set_visible(False)
         caption = (
-            "Cost beyond that of the best policy on the same chance, mean of the runs with its "
-            "95 % interval (drawn down to a tenth of the mean), and the exponent of T fitted to it "
-            "with its standard error. Upper "
-            "bounds are the theorem's with the constants of its proof, which hold for the rule "
-            "“theorem” with a probability of 85 %; where none is drawn, its assumptions don't "
-            "hold or its horizon is longer. The lower bound is about the hard instance, which is "
-            "another one for each T, and about the worst of its arms: no learner stays below it on "
-            "all of them."
+            "Extra cost over the best policy under the same noise, mean of the runs with its "
+            "95 % interval (drawn down to a tenth of the mean), and the fitted exponent of T "
+            "with its standard error. Upper bounds are the theorem's with the constants of its "
+            "proof, which hold for rule “theorem” with probability 85 %; where none is drawn, the "
+            "assumptions of the theorem fail or it needs a longer horizon. The lower bound is for "
+            "the worst arm of the hard instance, which differs for each T: no learner stays below "
+            "it on all arms."
         )
         return finished(canvas, "regret", "Regret against the horizon", caption, command)
 

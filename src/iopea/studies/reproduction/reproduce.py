@@ -22,12 +22,12 @@ from iopea.studies.reproduction.surface import cost_surface, cost_surface_figure
 Target = Literal["table1", "table-queue", "figure1", "figure2", "regret"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 
-#: Share of the cost beyond which a difference counts.
+#: Relative difference of costs that counts.
 _NOTICEABLE = 0.01
 
 
 def tasks_for(choice: Choice, targets: Sequence[Target]) -> list[Task]:
-    """All runs that these parts of the paper need, each once."""
+    """All runs that some tables and figures need, each once."""
     found: list[Task] = []
     if "table1" in targets:
         found += costs.cost_tasks(choice, costs.TABLE_1)
@@ -48,7 +48,7 @@ def tasks_for(choice: Choice, targets: Sequence[Target]) -> list[Task]:
 
 
 def report_for(choice: Choice, targets: Sequence[Target], store: Store) -> Report:
-    """Tables and figures from what is stored."""
+    """Tables and figures of the stored runs."""
     parts: list[Table | Figure] = []
     for profile in choice.profiles:
         if "table1" in targets:
@@ -124,7 +124,7 @@ def _lead(choice: Choice) -> tuple[str, ...]:
 
 
 def _findings(tables: Sequence[Table]) -> tuple[str, ...]:
-    """What the tables of costs say, in sentences."""
+    """The findings of the tables of costs, in sentences."""
     said = []
     for table in tables:
         entries = [entry for _, _, entry in table.entries() if entry.verdict is not None]
@@ -155,16 +155,16 @@ def _findings(tables: Sequence[Table]) -> tuple[str, ...]:
 
 @dataclass
 class _Duels:
-    """How IOPEA stands to the other learners that could be used, over all entries."""
+    """Comparison of IOPEA with the other implementable learners, over all entries."""
 
     close: int = 0
     cheaper: int = 0
     surely_cheaper: int = 0
-    dearer: dict[str, list[str]] = field(default_factory=dict)
+    more: dict[str, list[str]] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
     def count(self, choice: Choice, profile: Profile, setting: str, store: Store) -> None:
-        """Take in one setting."""
+        """Add the entries of one setting."""
         scenario = scenarios(profile)[setting]
         ours = costs.finished_costs(choice, scenario, METHODS["iopea"], store)
         for name in choice.methods:
@@ -175,7 +175,7 @@ class _Duels:
             if method.charged_otherwise(scenario):
                 continue
             key = costs.tasks_of(choice, scenario, method)[0].key
-            if key in self._seen:  # profiles that define it alike
+            if key in self._seen:  # the same in both profiles
                 continue
             self._seen.add(key)
             change = float(np.mean(theirs) / np.mean(ours) - 1)
@@ -187,26 +187,26 @@ class _Duels:
                 self.surely_cheaper += p_value < LEVEL
             else:
                 place = f"{setting} {profile} ({percent(change)})"
-                self.dearer.setdefault(name, []).append(place)
+                self.more.setdefault(name, []).append(place)
 
     def sentences(self) -> list[str]:
-        """What was found."""
-        beyond = self.cheaper + sum(map(len, self.dearer.values()))
+        """The result of the comparison."""
+        beyond = self.cheaper + sum(map(len, self.more.values()))
         if not beyond + self.close:
             return []
         said = [
-            "Against the other learners that could be used, entry by entry where all are charged "
-            f"alike: {self.close} times "
-            f"the costs are within {percent(_NOTICEABLE)}; {self.cheaper} times IOPEA is cheaper "
-            f"by more, {self.surely_cheaper} of them significantly (Welch's test at "
-            f"{100 * LEVEL:g} %); {beyond - self.cheaper} times it is dearer by more."
+            "Compared with the other learners that need no knowledge of the truth, in all entries "
+            f"where the same costs are charged: {self.close} times the costs are within "
+            f"{percent(_NOTICEABLE)}; {self.cheaper} times IOPEA is cheaper by more than that, "
+            f"{self.surely_cheaper} of them significantly (Welch's test at {100 * LEVEL:g} %); "
+            f"{beyond - self.cheaper} times it is more expensive by more than that."
         ]
-        said += [f"Cheaper than IOPEA is {name} in {', '.join(at)}." for name, at in
-                 self.dearer.items()]  # fmt: skip
-        if self.dearer:
+        said += [f"{name} is cheaper than IOPEA in {', '.join(at)}." for name, at in
+                 self.more.items()]  # fmt: skip
+        if self.more:
             said.append(
-                "These act outside the class of policies (feedback graph and PPO choose any order "
-                "in any state, BASA a constant order and a level), and may be cheaper than the "
-                "best policy of the class, which IOPEA finds."
+                "These learners act outside the class of policies (feedback graph and PPO choose "
+                "any order in any state, BASA a constant order and a level), and may be cheaper "
+                "than the best policy of the class, which IOPEA finds."
             )
         return said

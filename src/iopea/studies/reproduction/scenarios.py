@@ -26,10 +26,10 @@ LAWS = ("exponential", "normal", "uniform")
 BLOCKS = ("inventory-small", "inventory-large", "dual-small", "dual-large")
 ARRIVALS = ("decaying", "fixed")
 ZERO_DEMAND = 0.3
-#: The part of the steps on which slow methods are evaluated.
+#: Slow methods are evaluated on this part of the steps.
 _SLOW = 4
 
-#: Steps of a run, bound of demand and highest level, where it depends on the law by law.
+#: Steps of a run, bound of demand, and highest level by law.
 _HORIZON = {"small": 100_000, "large": 300_000, "queue": 300_000}
 _BOUND = {"small": 3.0, "large": 40.0}
 _HIGH = {
@@ -151,16 +151,15 @@ class Method:
 
     Attributes
     ----------
-    name : str. What it is called in tables and files.
+    name : str. In tables and files.
     learners : dict. The learner's name by the beginning of a setting's name.
     settings : dict. Its settings.
-    changes : dict. Values of the problem that it gets otherwise, by the beginning of a setting's
-        name.
-    printed : str, optional. The row of the printed table it stands beside.
+    changes : dict. Values of the problem that differ for it, by the beginning of a setting's name.
+    printed : str, optional. The row of the printed table it is compared with.
     slow : bool. Whether it is left out of quick runs, and evaluated on a quarter of the steps.
-    implementable : bool. Whether it sees no more than records.
-    learns : bool. Whether its seeds differ in what is recommended: one is enough otherwise.
-    horizon : int, optional. Steps after which it changes no more.
+    implementable : bool. Whether it sees only what can be observed.
+    learns : bool. Whether its recommendation depends on the seed; otherwise one seed is enough.
+    horizon : int, optional. Steps of a run, if not those of the setting.
     """
 
     name: str
@@ -183,7 +182,7 @@ class Method:
         return scenario.system(**(_by_beginning(self.changes, scenario.name) or {}))
 
     def charged_otherwise(self, scenario: Scenario) -> bool:
-        """Whether it pays for what others get for nothing, so that costs can't be compared."""
+        """Whether it is charged for what others get free, so that costs can't be compared."""
         changes = _by_beginning(self.changes, scenario.name) or {}
         paid = scenario.tables["problem"].get("expedited_cost")
         return bool(changes.get("expedited_cost", paid) != paid)
@@ -208,7 +207,7 @@ def _by_beginning(table: dict[str, Any], name: str) -> Any:
     return next((value for start, value in table.items() if name.startswith(start)), None)
 
 
-#: The rows, from oracles to what learns nothing. The published runs returned to the initial state.
+#: The rows, from oracles to the random policy. The published runs returned to the initial state.
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (

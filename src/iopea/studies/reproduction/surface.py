@@ -29,7 +29,7 @@ SYSTEM: dict[str, dict[str, Any]] = {
 }
 GRID = tuple(float(level) for level in range(0, 201, 5))
 STEPS, BATCHES = 100_000, 50
-#: Standard errors below zero at which a second difference counts as negative.
+#: Standard errors below zero from which a second difference counts as negative.
 _SURELY = 4.0
 
 
@@ -55,12 +55,12 @@ class Surface:
 
     @property
     def concave(self) -> Array:
-        """Where the second difference along z_e is surely negative, an array (n - 2, n) of 0, 1."""
+        """1 where the second difference along z_e is surely negative, an array (n - 2, n)."""
         return np.asarray(self.bend < -_SURELY * self.error, dtype=np.float64)
 
     @property
     def concave_inside(self) -> int:
-        """How many of these are about three policies with z_e below z_r."""
+        """How many of these are differences of three policies with z_e below z_r."""
         inside = self.levels[2:, None] < self.levels[None, :]
         return int((self.concave * inside).sum())
 
