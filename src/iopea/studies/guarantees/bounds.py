@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from iopea.comparison.figures import drawing, finished
 from iopea.comparison.tables import Column, Figure, Line, Table
 from iopea.comparison.tasks import system_text
 from iopea.studies.guarantees.checks import at_most, level, seldom
-from iopea.studies.guarantees.fits import draw_mean, log_axes, mean_text
+from iopea.studies.guarantees.fits import DARK, draw_mean, drawing_panels, finish_panels, mean_text
 from iopea.studies.guarantees.regrets import (
     MISSED,
     ArmsPart,
@@ -57,8 +56,6 @@ _RUNS = {True: 16, False: 12}
 _PACE = {"dual-sourcing": {"paired": 200.0, "theorem": 300.0}}
 _USUAL = {"paired": 4.0, "theorem": 10.0}
 _STYLES = {"paired": 0, "theorem": 1}
-_COLUMNS = 3
-_DARK = "#222222"
 
 
 @dataclass(frozen=True)
@@ -313,22 +310,13 @@ def _checks(full: bool, system: _System, values: Mapping[str, Values]) -> list[C
 
 
 def _figure(full: bool, systems: list[_System], values: Mapping[str, Values]) -> Figure:
-    titles = list(dict.fromkeys(system.title for system in systems))
-    rows = -(-len(titles) // _COLUMNS)
-    with drawing(7.4, 2.5 * rows + 0.5) as canvas:
-        panels = canvas.subplots(rows, _COLUMNS, squeeze=False).ravel()
-        handles: dict[str, Any] = {}
-        for axes, title in zip(panels, titles, strict=False):
-            _draw(axes, [system for system in systems if system.title == title], values)
-            axes.set_title(title, loc="left", fontsize=9)
-            handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-        for axes in panels[len(titles) :]:
-            axes.remove()
-        canvas.legend(
-            list(handles.values()), list(handles), loc="outside lower center", ncols=len(handles)
-        )
-        return finished(
+    """A panel for each system."""
+    with drawing_panels(list(dict.fromkeys(each.title for each in systems))) as (canvas, panels):
+        for title, axes in panels.items():
+            _draw(axes, [each for each in systems if each.title == title], values)
+        return finish_panels(
             canvas,
+            panels,
             "bounds",
             "Regret beside its bounds",
             "Mean regret with its 95 % interval, between the bounds. Where there is no upper "
@@ -343,8 +331,7 @@ def _draw(axes: Axes, systems: list[_System], values: Mapping[str, Values]) -> N
         curves = np.array([system.regrets(values)[rule] for system in systems]).T
         draw_mean(axes, steps, curves, rule, _STYLES[rule])
     upper = np.array([np.nan if system.upper is None else system.upper.total for system in systems])
-    axes.plot(steps, upper, color=_DARK, linestyle="--", label="upper bound")
+    axes.plot(steps, upper, color=DARK, linestyle="--", label="upper bound")
     if all(system.lower for system in systems):
         lower = np.array([system.lower or 0.0 for system in systems])
-        axes.plot(steps, lower, color=_DARK, linestyle=":", label="lower bound")
-    log_axes(axes, "steps T")
+        axes.plot(steps, lower, color=DARK, linestyle=":", label="lower bound")

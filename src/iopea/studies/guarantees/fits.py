@@ -6,22 +6,30 @@ Points of one run may depend on each other, so that errors are those over runs.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
 
+from iopea.comparison.figures import drawing, finished
 from iopea.comparison.statistics import PowerFit, fit_power, mean_of
+from iopea.comparison.tables import Figure
 from iopea.types import Array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
 #: Colours of curves, which have different markers as well.
 COLOURS = ("#aa3377", "#4477aa", "#ccbb44", "#228833")
 MARKERS = ("o", "s", "^", "D")
-_DARK = "#222222"
+#: Colour of bounds.
+DARK = "#222222"
+#: Panels of a figure side by side.
+_COLUMNS = 3
 
 
 @dataclass(frozen=True)
@@ -116,7 +124,7 @@ def draw_sweep(
             label=f"exponent {exponent_text(fit)}",
         )
     if lower is not None and (lower > 0).all():
-        axes.plot(points, lower, color=_DARK, linestyle="--", label="lower bound")
+        axes.plot(points, lower, color=DARK, linestyle="--", label="lower bound")
     log_axes(axes, variable)
     axes.set_xticks(points, [f"{each:g}" for each in points])
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0, -0.2))
@@ -149,3 +157,29 @@ def log_axes(axes: Axes, variable: str) -> None:
         axis.set_minor_formatter(NullFormatter())
     axes.set_xlabel(variable)
     axes.set_ylabel("regret")
+
+
+@contextmanager
+def drawing_panels(titles: Sequence[str]) -> Iterator[tuple[Canvas, dict[str, Axes]]]:
+    """A canvas with a panel for each title; what is drawn within has the style of all figures."""
+    rows = -(-len(titles) // _COLUMNS)
+    with drawing(7.4, 2.5 * rows + 0.5) as canvas:
+        panels = canvas.subplots(rows, _COLUMNS, squeeze=False).ravel()
+        for axes in panels[len(titles) :]:
+            axes.remove()
+        yield canvas, dict(zip(titles, panels, strict=False))
+
+
+def finish_panels(
+    canvas: Canvas, panels: dict[str, Axes], name: str, title: str, caption: str, command: str
+) -> Figure:
+    """A figure of regret over time, with the titles of its panels and one legend for all."""
+    handles: dict[str, Any] = {}
+    for heading, axes in panels.items():
+        log_axes(axes, "steps T")
+        axes.set_title(heading, loc="left", fontsize=9)
+        handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    canvas.legend(
+        list(handles.values()), list(handles), loc="outside lower center", ncols=len(handles)
+    )
+    return finished(canvas, name, title, caption, command)

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from iopea.comparison.figures import drawing, finished
 from iopea.comparison.statistics import fit_power
 from iopea.comparison.tables import Column, Figure, Line, Table
 from iopea.studies.guarantees.checks import at_most, at_most_worst, level
 from iopea.studies.guarantees.fits import (
+    DARK,
     draw_mean,
+    drawing_panels,
     explained_by_logarithm,
     explained_by_power,
     exponent_text,
+    finish_panels,
     fit_logarithm,
-    log_axes,
     mean_text,
 )
 from iopea.studies.guarantees.regrets import ArmsPart, cases, regret_of_learner
@@ -305,8 +306,6 @@ def _no_faster_on_hard(curves: Curves, by_advantage: Array, alarm: float) -> Che
 
 #: The place of each rule among the styles.
 _STYLES = {"paired": 0, "theorem": 1, "published": 2}
-_COLUMNS = 3
-_DARK = "#222222"
 
 
 @dataclass(frozen=True)
@@ -417,31 +416,19 @@ def _decade(curves: Curves, place: int) -> float:
 
 def _figure(full: bool, found: list[Curves]) -> Figure:
     """A panel for each system."""
-    titles = list(dict.fromkeys(each.title for each in found))
-    rows = -(-len(titles) // _COLUMNS)
-    with drawing(7.4, 2.5 * rows + 0.5) as canvas:
-        panels = canvas.subplots(rows, _COLUMNS, squeeze=False).ravel()
-        handles: dict[str, Any] = {}
-        for axes, title in zip(panels, titles, strict=False):
-            for each in found:
-                if each.title == title:
-                    draw_mean(axes, each.steps, each.values, each.rule, _STYLES[each.rule])
-                    _draw_bounds(axes, each)
-            log_axes(axes, "steps T")
-            axes.set_title(title, loc="left", fontsize=9)
-            handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-        for axes in panels[len(titles) :]:
-            axes.remove()
-        canvas.legend(
-            list(handles.values()), list(handles), loc="outside lower center", ncols=len(handles)
-        )
-        return finished(
+    with drawing_panels(list(dict.fromkeys(each.title for each in found))) as (canvas, panels):
+        for each in found:
+            axes = panels[each.title]
+            draw_mean(axes, each.steps, each.values, each.rule, _STYLES[each.rule])
+            _draw_bounds(axes, each)
+        return finish_panels(
             canvas,
+            panels,
             "growth",
             "Regret against the horizon",
             "Mean regret with its 95 % interval. The grey line has the slope of √T and begins "
             "where rule “paired” does. The upper bound is the theorem's; the lower one is "
-            "about the hard instance with another advantage for each horizon.",
+            "for the hard instance, with another advantage for each horizon.",
             Growth.command(full),
         )
 
@@ -462,9 +449,9 @@ def _draw_bounds(axes: Axes, curves: Curves) -> None:
         axes.plot(
             curves.steps[known],
             curves.upper[known],
-            color=_DARK,
+            color=DARK,
             linestyle="--",
             label="upper bound",
         )
     if curves.lower is not None:
-        axes.plot(curves.steps, curves.lower, color=_DARK, linestyle=":", label="lower bound")
+        axes.plot(curves.steps, curves.lower, color=DARK, linestyle=":", label="lower bound")
