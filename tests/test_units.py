@@ -14,7 +14,7 @@ from iopea.errors import InputError
 from iopea.learners.iopea import IOPEA
 from iopea.policies import Box, default_radius
 from iopea.systems.dual_sourcing import DualSourcing
-from iopea.systems.dual_sourcing.dual_index import DualIndex
+from iopea.systems.dual_sourcing.dual_index import LevelPairs
 from iopea.systems.lost_sales import LostSales
 from iopea.systems.newsvendor import Newsvendor
 from iopea.systems.shop.base import Levels
@@ -158,7 +158,7 @@ def test_steps_lead_to_the_end_in_any_unit(unit):
 def test_pairs_that_do_the_same_are_found_in_any_unit(unit):
     # 0.1 + 0.1 k and 0.1 (k + 1) differ by a rounding for some k, in some units.
     expedited, regular = levels(unit, 6, 0.1), levels(unit, 6, 0.1, low=0.1)
-    pairs = DualIndex(Levels(**expedited), Levels(**regular))
+    pairs = LevelPairs(Levels(**expedited), Levels(**regular))
     assert pairs.count(1.0) == len(pairs.net(1.0)) == 60 + 60 * 61 // 2
 
 

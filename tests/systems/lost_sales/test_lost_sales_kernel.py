@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iopea.systems.lost_sales import kernel as kernels
+from iopea.systems.lost_sales.period_cost import cost_of_each
 from iopea.testing.twins import base_stock_period, replay_speed, replay_twin
 
 levels_of = st.lists(st.floats(0.1, 20.0), min_size=1, max_size=6)
@@ -110,28 +111,25 @@ def test_more_threads_than_blocks_settle_together():
 def test_roll_out_equals_the_plain_system_from_any_state(level, lead_time, demand, seed):
     rng = np.random.default_rng(seed)
     state = tuple(rng.uniform(0, 6, lead_time + 1))
-    pipeline = np.array(state[1:])
-    played, on_hand, stock, sales, left, own = kernels.roll_out(
-        level, np.array(demand), state[0], pipeline
-    )
-    assert played == len(demand)
+    held = np.array(state)
+    stock, sales, orders = kernels.roll_out(level, np.array(demand), held)
+    assert stock.size == len(demand)
     for t, wanted in enumerate(demand):
-        state, expected_stock, expected_sales, _ = base_stock_period(state, level, wanted)
+        state, expected_stock, expected_sales, order = base_stock_period(state, level, wanted)
         assert stock[t] == pytest.approx(expected_stock, abs=1e-9)
         assert sales[t] == pytest.approx(expected_sales, abs=1e-9)
-        assert left[t] == pytest.approx(state[0], abs=1e-9)
-        assert own[t] == 0
-    assert (on_hand, *pipeline) == pytest.approx(state, abs=1e-9)
+        assert stock[t] - sales[t] == pytest.approx(state[0], abs=1e-9)
+        assert orders[t] == pytest.approx(order, abs=1e-9)
+    assert tuple(held) == pytest.approx(state, abs=1e-9)
 
 
 def test_roll_out_stops_as_soon_as_the_shop_is_empty():
-    pipeline = np.array([1.0, 0.0])
-    played, on_hand, stock, sales, _, _ = kernels.roll_out(
-        0.0, np.array([0.5, 0.0, 2.0, 1.0]), 1.0, pipeline, stop_when_empty=True
+    held = np.array([1.0, 1.0, 0.0])
+    stock, sales, orders = kernels.roll_out(
+        0.0, np.array([0.5, 0.0, 2.0, 1.0]), held, stop_when_empty=True
     )
-    assert played == 3
-    assert on_hand == 0
-    assert not pipeline.any()
+    assert not held.any()
+    assert orders.tolist() == [0.0] * 3
     assert stock.tolist() == [2.0, 1.5, 1.5]
     assert sales.tolist() == [0.5, 0.0, 1.5]
 
@@ -141,9 +139,8 @@ def test_rounding_is_not_an_order():
     rng = np.random.default_rng(0)
     demand = np.where(rng.random(3000) < 0.5, 0.0, rng.exponential(1.0, 3000))
     cost = 0.0 * demand
-    _, _, _, sales, _, own = kernels.roll_out(
-        5.3, demand, 0.0, np.zeros(2), cost=lambda stock, sales, order: 1.0 if order > 0 else 0.0
-    )
+    stock, sales, orders = kernels.roll_out(5.3, demand, np.zeros(3))
+    own = cost_of_each(lambda stock, sales, order: 1.0 if order > 0 else 0.0, stock, sales, orders)
     cost[1:] = sales[:-1] > 0
     cost[0] = 1.0
     np.testing.assert_array_equal(own, cost)
