@@ -9,8 +9,7 @@ from hypothesis.extra import numpy as hnp
 
 import iopea.information_order
 from iopea.errors import InputError
-from iopea.information_order import InformationOrder
-from iopea.order_checks import ROWS_AT_ONCE
+from iopea.information_order import ROWS_AT_ONCE, InformationOrder
 
 few = st.sampled_from([0.0, -0.0, 1.0, 2.0, 3.0])
 worth = st.sampled_from([0.0, 1.0, 2.0, np.inf, -np.inf, np.nan])

@@ -68,10 +68,10 @@ _HOMES = {
     "RandomPolicy": "iopea.learners.baselines.random_policy",
     # rules of elimination
     "Rule": "iopea.elimination.rule",
-    "RULES": "iopea.elimination.theorem",
+    "RULES": "iopea.elimination",
     "Paired": "iopea.elimination.paired",
     "Theorem": "iopea.elimination.theorem",
-    "Published": "iopea.elimination.theorem",
+    "Published": "iopea.elimination.published",
     # what travels between learner, problem and simulator
     "Play": "iopea.types",
     "Trajectory": "iopea.types",
@@ -119,10 +119,10 @@ if TYPE_CHECKING:
     from iopea.demand import Normal as Normal
     from iopea.demand import Poisson as Poisson
     from iopea.demand import Uniform as Uniform
+    from iopea.elimination import RULES as RULES
     from iopea.elimination.paired import Paired as Paired
+    from iopea.elimination.published import Published as Published
     from iopea.elimination.rule import Rule as Rule
-    from iopea.elimination.theorem import RULES as RULES
-    from iopea.elimination.theorem import Published as Published
     from iopea.elimination.theorem import Theorem as Theorem
     from iopea.errors import ComputationError as ComputationError
     from iopea.errors import InputError as InputError

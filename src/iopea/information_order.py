@@ -10,7 +10,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from typing import TypeVar
+from reprlib import repr as short
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,12 +19,13 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from iopea.errors import InputError
-from iopea.order_checks import checked_keys, checked_matrix, checked_prefer, checked_size
 from iopea.types import Array, Indices, Mask
 
 Policy = TypeVar("Policy")
 
 MOST_CLASSES = 4_000  # the width of keys with three or more components compares all pairs
+
+ROWS_AT_ONCE = 512  # the transitivity check multiplies this many rows at a time
 
 
 class InformationOrder(ABC):
@@ -55,7 +57,7 @@ class InformationOrder(ABC):
         >>> order.maximal(), order.cover(), order.width()
         (array([0, 1, 2]), array([0, 1, 2, 1]), 3)
         """
-        return _KeyOrder(checked_keys(keys))
+        return _KeyOrder(_checked_keys(keys))
 
     @classmethod
     def from_relation(
@@ -83,7 +85,7 @@ class InformationOrder(ABC):
         Traceback (most recent call last):
         iopea.errors.InputError: Not an order: 0 informs 1 and 1 informs 2, but 0 does not inform 2.
         """
-        return _MatrixOrder(checked_matrix(matrix))
+        return _MatrixOrder(_checked_matrix(matrix))
 
     @classmethod
     def trivial(cls, n: int) -> InformationOrder:
@@ -92,7 +94,7 @@ class InformationOrder(ABC):
         >>> InformationOrder.trivial(3).width()
         3
         """
-        return _TrivialOrder(checked_size(n))
+        return _TrivialOrder(_checked_size(n))
 
     @classmethod
     def full_feedback(cls, n: int) -> InformationOrder:
@@ -101,7 +103,7 @@ class InformationOrder(ABC):
         >>> InformationOrder.full_feedback(3).maximal(prefer=[2.0, 1.0, 4.0])
         array([1])
         """
-        return _KeyOrder(np.zeros((checked_size(n), 1)))
+        return _KeyOrder(np.zeros((_checked_size(n), 1)))
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -167,7 +169,7 @@ class InformationOrder(ABC):
         array of indices, ascending
         """
         among = self._checked_among(among)
-        positions = self._representatives(among, checked_prefer(prefer, among))
+        positions = self._representatives(among, _checked_prefer(prefer, among))
         return np.sort(among[positions])
 
     def cover(self, among: ArrayLike | None = None, prefer: ArrayLike | None = None) -> Indices:
@@ -182,7 +184,7 @@ class InformationOrder(ABC):
         (array([0, 1, 0]), array([0, 1, 1]))
         """
         among = self._checked_among(among)
-        values = checked_prefer(prefer, among)
+        values = _checked_prefer(prefer, among)
         positions = self._representatives(among, values)
         positions = positions[np.lexsort((among[positions], values[positions]))]
         return self._cover(among, positions)
@@ -398,3 +400,67 @@ def _largest_antichain(informs: Mask) -> int:
     np.fill_diagonal(above, False)
     matched = maximum_bipartite_matching(csr_array(above))
     return len(above) - int(np.count_nonzero(matched >= 0))
+
+
+def _checked_size(n: Any) -> int:
+    """The number of policies."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+        raise InputError(f"An order needs a whole number of policies of at least 1, not {n!r}.")
+    return int(n)
+
+
+def _checked_keys(keys: ArrayLike) -> Array:
+    """Keys as an array (n, m) of finite numbers."""
+    try:
+        values = np.array(keys, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"The keys {short(keys)} are not numbers, as many for each policy."
+        ) from None
+    if values.ndim not in (1, 2) or values.size == 0:
+        raise InputError(
+            f"The keys have shape {values.shape}: use (n,) or (n, m), with n and m above 0."
+        )
+    values = values.reshape(len(values), -1)
+    finite = np.isfinite(values)
+    if not finite.all():
+        policy, component = np.argwhere(~finite)[0]
+        raise InputError(f"The key of policy {policy} is {values[policy, component]}: not finite.")
+    values += 0.0  # makes -0.0 the same key as 0.0
+    return values
+
+
+def _checked_prefer(prefer: ArrayLike | None, among: Indices) -> Array:
+    """What is preferred, aligned with the policies."""
+    if prefer is None:
+        return np.zeros(among.size)
+    values = np.asarray(prefer, dtype=np.float64)
+    if values.shape != among.shape:
+        raise InputError(f"prefer has shape {values.shape}, but there are {among.size} policies.")
+    return values
+
+
+def _checked_matrix(matrix: ArrayLike) -> Mask:
+    """A matrix that is an order."""
+    given = np.asarray(matrix)
+    if given.ndim != 2 or given.shape[0] != given.shape[1] or given.size == 0:
+        raise InputError(f"A matrix of shape {given.shape}: use (n, n), with n above 0.")
+    unclear = (given != 0) & (given != 1)
+    if unclear.any():
+        raise InputError(f"The matrix holds {given[unclear][0]}, neither true nor false.")
+    informs: Mask = given.astype(bool)
+    alone = np.flatnonzero(~informs.diagonal())
+    if alone.size:
+        raise InputError(f"Not an order: policy {alone[0]} does not inform itself.")
+    # Counts of policies between two others, exact in single precision up to 2**24 policies.
+    counts = informs.astype(np.float32)
+    for start in range(0, len(informs), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        missing = np.argwhere((counts[rows] @ counts > 0) & ~informs[rows])
+        if missing.size:
+            i, k = int(missing[0, 0]) + start, int(missing[0, 1])
+            j = int((informs[i] & informs[:, k]).argmax())
+            raise InputError(
+                f"Not an order: {i} informs {j} and {j} informs {k}, but {i} does not inform {k}."
+            )
+    return informs

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from iopea.elimination.rule import Setting
 from iopea.elimination.theorem import (
-    Setting,
     theorem_epoch_length,
     theorem_epochs,
     theorem_half_width,

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from iopea.cli import check_order
 from iopea.cli.app import app
-from iopea.elimination.theorem import RULES
+from iopea.elimination import RULES
 from iopea.learners import LEARNERS
 from iopea.learners.iopea import Restart
 from iopea.orders import checking

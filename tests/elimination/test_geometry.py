@@ -9,7 +9,8 @@ from scipy import ndimage, stats
 
 from iopea.elimination.critical import Shape, critical_value, shapes, studentise
 from iopea.elimination.geometry import curvatures, exceedance, mesh
-from iopea.elimination.theorem import Paired, Setting
+from iopea.elimination.paired import Paired
+from iopea.elimination.rule import Setting
 from iopea.types import Estimates
 
 #: The probability with which a statistical test may fail although all is well.

@@ -8,7 +8,10 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 from scipy.signal import lfilter
 
+import iopea
+from iopea.elimination import RULES, as_rule
 from iopea.elimination.critical import (
+    Differences,
     Look,
     Shape,
     Spread,
@@ -21,14 +24,11 @@ from iopea.elimination.critical import (
     studentise,
     with_freedom,
 )
-from iopea.elimination.differences import Differences
+from iopea.elimination.paired import Paired
+from iopea.elimination.published import Published
+from iopea.elimination.rule import Setting
 from iopea.elimination.theorem import (
-    RULES,
-    Paired,
-    Published,
-    Setting,
     Theorem,
-    rule_named,
     theorem_epoch_length,
     theorem_epochs,
     theorem_half_width,
@@ -126,15 +126,48 @@ def along(angles, freedom, level):
 def test_rules_are_known_by_name():
     assert {"paired", "theorem", "published"} == set(RULES)
     for name, rule in RULES.items():
-        assert rule_named(name) is rule
+        assert type(as_rule(name)) is type(as_rule(rule)) is rule
         assert rule.name == name
 
 
 def test_a_misspelt_rule_is_answered_with_the_nearest():
     with pytest.raises(InputError, match="Unknown rule 'pared': did you mean 'paired'"):
-        rule_named("pared")
+        as_rule("pared")
     with pytest.raises(InputError, match="use one of 'paired', 'published', 'theorem'"):
-        rule_named("xyz")
+        as_rule("xyz")
+    for wrong in (3, None, [], dict):
+        with pytest.raises(InputError, match="by its name, its class or as a Rule"):
+            as_rule(wrong)
+
+
+class Widest(Paired):
+    """A rule of one's own, with a number of its own."""
+
+    name = "widest"
+
+    def __init__(self, setting=None, most=2):
+        super().__init__(setting)
+        self.most = most
+
+    def epoch_length(self, epoch):
+        return self.most
+
+
+@pytest.mark.parametrize("rule", [Widest, Widest(most=5)])
+def test_a_learner_takes_a_rule_of_ones_own(rule):
+    shop, demand = iopea.LostSales.example()
+    learner = iopea.IOPEA(shop, rule=rule)
+    assert type(learner.rule) is Widest
+    assert learner.ask().steps == (2 if rule is Widest else 5)
+    assert learner.settings()["rule"] == "widest"
+    iopea.run(learner, shop.simulator(demand), 50)
+    other = iopea.IOPEA(shop, rule=rule)
+    other.load_state_dict(learner.state_dict())
+    assert other.ask() == learner.ask()
+    with pytest.raises(InputError, match="whose settings is"):
+        iopea.IOPEA(shop).load_state_dict(learner.state_dict())
+    with pytest.raises(InputError, match="has no setting"):
+        Widest().setting  # noqa: B018
 
 
 # Theorem.

@@ -1,1 +1,43 @@
-"""When an epoch ends, and which policies survive it."""
+"""Rules: how long an epoch lasts and which policies survive it.
+
+A rule is a small object without a state of its own: :meth:`Rule.epoch_length` gives N_k and
+:meth:`Rule.eliminate` tells which policies remain, from counterfactual
+:class:`~iopea.types.Estimates` alone.
+
+``theorem``
+    β_k and N_k of the regret theorem (label ``thm:regret_bound``).
+``published``
+    What the published experiments used: sums of one epoch against 2β_k,
+    no logarithms and no span.
+``paired``
+    The default. All policies are evaluated on the same observed path, so the
+    difference of two of them has a small variance. Differences to the best
+    policy are studentised by batch means, all epochs pooled, and compared with
+    a critical value that holds for all policies at once and over the whole run.
+"""
+
+from iopea.elimination.paired import Paired
+from iopea.elimination.published import Published
+from iopea.elimination.rule import Rule
+from iopea.elimination.theorem import Theorem
+from iopea.errors import InputError, unknown
+
+#: Every rule by its name: one line for a new one.
+RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Paired, Theorem, Published)}
+
+
+def as_rule(rule: object) -> Rule:
+    """A rule by its name, by its class, or as it is.
+
+    >>> as_rule("paired").name
+    'paired'
+    """
+    if isinstance(rule, Rule):
+        return rule
+    if isinstance(rule, type) and issubclass(rule, Rule):
+        return rule()
+    if not isinstance(rule, str):
+        raise InputError(f"A rule is given by its name, its class or as a Rule, not as {rule!r}.")
+    if rule not in RULES:
+        raise unknown("rule", rule, RULES)
+    return RULES[rule]()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
+
+import numpy as np
 
 from iopea.elimination.critical import Look
 from iopea.errors import InputError
@@ -99,8 +103,37 @@ class Rule(ABC):
     #: equally informative policies is played is left to chance.
     leaves_to_chance: ClassVar[bool] = False
 
-    def __init__(self, setting: Setting) -> None:
-        self.setting = setting
+    def __init__(self, setting: Setting | None = None) -> None:
+        self._setting = setting
+        if setting is not None:
+            self.check(setting)
+
+    @property
+    def setting(self) -> Setting:
+        """What the rule may use of the problem and the run; a learner gives it."""
+        if self._setting is None:
+            raise InputError(f"The rule {self.name!r} has no setting: give it to a learner.")
+        return self._setting
+
+    def for_setting(self, setting: Setting) -> Self:
+        """The same rule for a problem and a run."""
+        rule = copy(self)
+        rule._setting = setting
+        rule.check(setting)
+        return rule
+
+    def check(self, setting: Setting) -> None:
+        """Refuse a setting that the rule can't work with."""
+        return
+
+    def need_alpha(self, alpha: float) -> None:
+        """Refuse a problem of which the share of useful steps is not known."""
+        if not alpha > 0:
+            raise InputError(
+                f"The rule {self.name!r} needs α, the share of useful steps, which this problem "
+                "can't tell: give the problem the probability of a period without demand, or use "
+                "rule 'paired'."
+            )
 
     @property
     def needed(self) -> int:
@@ -128,3 +161,10 @@ class Rule(ABC):
     def outlook(self, spread: float, log_count: Callable[[int], float]) -> str:
         """What to say when nothing was eliminated, the estimates differing by ``spread``."""
         return Stop.NOTHING_ELIMINATED.value
+
+
+def kept_within(mean: Array, threshold: float) -> Elimination:
+    """Keep what is within ``threshold`` of the least; what is unknown stays."""
+    known = np.isfinite(mean)
+    least = mean[known].min(initial=math.inf)
+    return Elimination(~(known & (mean > least + threshold)), threshold)

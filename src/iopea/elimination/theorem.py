@@ -1,45 +1,15 @@
-"""How long an epoch lasts and which policies survive it.
-
-A rule is a small object without a state of its own: :meth:`Rule.epoch_length` gives N_k and
-:meth:`Rule.eliminate` tells which policies remain, from counterfactual
-:class:`~iopea.types.Estimates` alone.
-
-``theorem``
-    β_k and N_k of the regret theorem (label ``thm:regret_bound``).
-``published``
-    What the published experiments used: sums of one epoch against 2β_k,
-    no logarithms and no span.
-``paired``
-    The default. All policies are evaluated on the same observed path, so the
-    difference of two of them has a small variance. Differences to the best
-    policy are studentised by batch means, all epochs pooled, and compared with
-    a critical value that holds for all policies at once and over the whole run.
-"""
+"""Rule ``theorem``: β_k and N_k of the regret theorem (label ``thm:regret_bound``)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from iopea.elimination.critical import Look
-from iopea.elimination.paired import Paired
-from iopea.elimination.rule import Elimination, Rule, Setting
-from iopea.errors import InputError, unknown
+from iopea.elimination.rule import Elimination, Rule, Setting, kept_within
+from iopea.errors import InputError
 from iopea.information_order import InformationOrder
 from iopea.types import Array, Estimates
-
-__all__ = [
-    "RULES",
-    "Elimination",
-    "Paired",
-    "Published",
-    "Rule",
-    "Setting",
-    "Theorem",
-    "rule_named",
-]
 
 
 class Theorem(Rule):
@@ -47,11 +17,11 @@ class Theorem(Rule):
 
     name = "theorem"
 
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
+    def check(self, setting: Setting) -> None:
+        """Refuse a setting without a horizon, or without α."""
         if setting.horizon is None:
             raise InputError("The rule 'theorem' needs the horizon: its epochs depend on log T.")
-        _need_alpha(self.name, setting.alpha)
+        self.need_alpha(setting.alpha)
 
     @property
     def horizon(self) -> int:
@@ -78,7 +48,7 @@ class Theorem(Rule):
     ) -> Elimination:
         """Keep every policy within 2β_k of the best."""
         threshold = 2 * self.half_width(epoch) * self.setting.cost_range
-        return _within(estimates.mean, threshold)
+        return kept_within(estimates.mean, threshold)
 
     def outlook(self, spread: float, log_count: Callable[[int], float]) -> str:
         """That nothing was eliminated, and from which horizon on something would be."""
@@ -141,72 +111,3 @@ def theorem_half_width(setting: Setting, horizon: int, epoch: int, log_policies:
     epochs = theorem_epochs(setting, horizon)
     logarithm = math.log(4 * epochs / setting.delta) + log_policies
     return setting.span / data + (setting.span + 2) * math.sqrt(2 * logarithm / data)
-
-
-class Published(Rule):
-    """What the published experiments ran: bold, and without a guarantee.
-
-    Of equally informative policies a random one is played, and the one that was played last
-    is recommended. That it was random is not on record: it is what gives the printed rows.
-    """
-
-    name = "published"
-    points_per_axis = 50
-    leaves_to_chance = True
-
-    def __init__(self, setting: Setting) -> None:
-        super().__init__(setting)
-        known = setting.published_alpha
-        self._alpha = setting.alpha if known is None else known
-        _need_alpha(self.name, self._alpha)
-
-    def epoch_length(self, epoch: int) -> int:
-        """N_k = 4^k round(1/α) + L."""
-        return int(4**epoch * round(1 / self._alpha) + self.setting.settling)
-
-    def eliminate(
-        self,
-        estimates: Estimates,
-        policies: Array,
-        epoch: int,
-        order: InformationOrder | None = None,
-        look: Look | None = None,
-    ) -> Elimination:
-        """Keep every policy whose epoch *sum* is within 2β_k of the least, β_k = (αN_k)^-1/2.
-
-        The sum goes over the steps that told of the policies.
-        """
-        length = self.epoch_length(epoch)
-        half_width = self.setting.published_factor * (self._alpha * length) ** -0.5
-        steps = max(float(estimates.steps.max(initial=0.0)), 1.0)
-        return _within(estimates.mean, 2 * half_width * self.setting.cost_range / steps)
-
-
-def _need_alpha(rule: str, alpha: float) -> None:
-    if not alpha > 0:
-        raise InputError(
-            f"The rule {rule!r} needs α, the share of useful steps, which this problem can't tell: "
-            "give the problem the probability of a period without demand, or use rule 'paired'."
-        )
-
-
-def _within(mean: Array, threshold: float) -> Elimination:
-    """Keep what is within ``threshold`` of the least; what is unknown stays."""
-    known = np.isfinite(mean)
-    least = mean[known].min(initial=math.inf)
-    return Elimination(~(known & (mean > least + threshold)), threshold)
-
-
-#: Every rule by its name: one line for a new one.
-RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Paired, Theorem, Published)}
-
-
-def rule_named(name: str) -> type[Rule]:
-    """The rule of that name.
-
-    >>> rule_named("paired").__name__
-    'Paired'
-    """
-    if name not in RULES:
-        raise unknown("rule", str(name), RULES)
-    return RULES[name]

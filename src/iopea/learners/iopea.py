@@ -12,7 +12,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from iopea.elimination.theorem import Rule, Setting, rule_named
+from iopea.elimination import as_rule
+from iopea.elimination.rule import Rule, Setting
 from iopea.errors import InputError, unknown
 from iopea.learners.base import Learner
 from iopea.learners.diagnostics import DemandWatch, edge_warnings
@@ -52,7 +53,7 @@ class IOPEA(Learner):
     Parameters
     ----------
     problem : Problem. What is known; never the demand law.
-    rule : str. ``"paired"``, ``"theorem"`` or ``"published"``.
+    rule : str or Rule. ``"paired"``, ``"theorem"`` or ``"published"``, or a rule of your own.
     horizon : int, optional. Steps of the whole run [T]; needed by rule ``theorem`` alone.
     delta : float. Probability with which the guarantee may fail [δ].
     restart : str. ``"none"``: the system runs on between policies. ``"return"``:
@@ -89,7 +90,7 @@ class IOPEA(Learner):
         self,
         problem: Problem,
         *,
-        rule: str = "paired",
+        rule: str | Rule | type[Rule] = "paired",
         horizon: int | None = None,
         delta: float = 0.05,
         restart: Restart = "none",
@@ -110,11 +111,12 @@ class IOPEA(Learner):
         threads = check_count("threads", threads)
         first = None if first_epoch is None else check_count("first_epoch", first_epoch)
         memory = None if memory is None else _check_memory(memory)
-        kind = rule_named(rule)
+        chosen = as_rule(rule)
         self.restart: Restart = restart
         self._radius, self._memory, self._precision = radius, memory, precision
-        self._pool = _pool(problem, kind, self.horizon, radius, threads, precision)
-        self.rule = kind(_setting(problem, self._pool, delta, self.horizon, first, memory))
+        self._pool = _pool(problem, chosen, self.horizon, radius, threads, precision)
+        setting = _setting(problem, self._pool, delta, self.horizon, first, memory)
+        self.rule = chosen.for_setting(setting)
         self._records: list[EpochRecord] = []
         self._observed = 0
         self._returning = False
@@ -452,7 +454,7 @@ def _check_memory(memory: float) -> float:
 
 def _pool(
     problem: Problem,
-    rule: type[Rule],
+    rule: Rule,
     horizon: int | None,
     radius: float | None,
     threads: int,

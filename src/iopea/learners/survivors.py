@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from iopea.elimination.critical import Look
-from iopea.elimination.theorem import Elimination, Rule
+from iopea.elimination.rule import Elimination, Rule
 from iopea.errors import InputError
 from iopea.problems.base import Evaluator, PlugInEvaluator, Problem
 from iopea.types import Array, Estimates, Mask, Policy, State, cost_ranks

@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from iopea.elimination.theorem import RULES
+from iopea.elimination import RULES
 from iopea.errors import InputError
 from iopea.learners.iopea import IOPEA, Restart
 from iopea.orders.checking import some_policies

@@ -34,7 +34,7 @@ def try_out(cost: PeriodCost, bound: float, high: float) -> None:
 @lru_cache(maxsize=64)
 def _compiled(cost: PeriodCost) -> Any:
     """A cost of single periods as one of many, compiled."""
-    scalar = cost if hasattr(cost, "py_func") else njit(cost)
+    scalar: Any = cost if hasattr(cost, "py_func") else njit(cost)
 
     def every(stock, sales, orders, costs):  # type: ignore[no-untyped-def]
         for t in range(stock.shape[0]):

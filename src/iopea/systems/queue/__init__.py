@@ -8,9 +8,9 @@ from typing import Any, Self
 
 from iopea.errors import InputError, unknown
 from iopea.problems.base import Problem
+from iopea.systems.queue.service_rates import ServiceRates
 from iopea.systems.queue.system import QueueRates as QueueRates
 from iopea.systems.queue.system import QueueSystem
-from iopea.systems.queue.service_rates import ServiceRates
 
 
 class ServiceRateQueue(Problem):
