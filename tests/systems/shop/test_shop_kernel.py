@@ -4,17 +4,34 @@ import numpy as np
 import pytest
 
 from iopea.errors import InputError
-from iopea.problems.base import PolicyController
+from iopea.problems.base import PolicyController, Problem
 from iopea.problems.stepped import SteppedSimulator
 from iopea.simulate import BestInClass, best_in_class, evaluate_controller
 from iopea.systems import PROBLEMS
 from iopea.systems.dual_sourcing import DualSourcing
+from iopea.systems.dual_sourcing.base_surge import BaseSurge
 from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.testing.twins import assert_same_state
-from iopea.types import Play, Randomised
+from iopea.types import Controller, Play, Randomised
 
 KINDS = ("lost-sales", "dual-sourcing", "queue")
 POLICIES = {"lost-sales": (5.5,), "dual-sourcing": (1.7, 2.6), "queue": (0.0, 3.0, 2.0)}
+
+
+class Unknown(Controller):
+    """Acts as a policy does, which nobody can tell."""
+
+    def __init__(self, controller):
+        self.controller = controller
+
+    def act(self, states):
+        return self.controller.act(states)
+
+    def table(self):
+        return self.controller.table()
+
+    def __str__(self):
+        return "a controller"
 
 
 def cases():
@@ -93,12 +110,12 @@ def test_wrong_actions_are_refused(problem, truth, policy):
         if actions.shape == (1, 1) and wrong is np.transpose:
             continue
         with pytest.raises(InputError, match="shape" if wrong is np.transpose else "An action is"):
-            problem.simulator(truth).drive(Wrong(problem.control, policy), 60)
+            problem.simulator(truth).drive(Wrong(problem, policy), 60)
 
 
 def test_a_problem_without_actions_says_so():
     problem, truth = PROBLEMS["newsvendor"].example()
-    controller = PolicyController(None, (1.0,))
+    controller = PolicyController(problem, (1.0,))
     with pytest.raises(InputError, match="newsvendor problem has no states and actions"):
         problem.simulator(truth).carry_out(Play(controller, 3, 1), 3)
 
@@ -124,12 +141,13 @@ def test_base_surge_policies_are_compared_on_the_path_of_policies():
     problem, truth = DualSourcing.example()
     system = problem.simulator(truth)
     best = best_in_class(system, steps=400_000)
-    surge = problem.system.base_surge.policy(0.3, 2.0)
+    surge = PolicyController(Problem(problem.system, BaseSurge.within(problem)), (0.3, 2.0))
     on_path = system.costs_on_path([surge], 400_000, 64, 0)
     assert best.relative_gaps(system, [surge])[0] == best.share(on_path[surge] - best.cost)
     copies = evaluate_controller(system, surge, rounds=500)
     assert on_path[surge] == pytest.approx(copies, rel=0.02)  # about 6 standard errors
-    assert system.costs_on_path([PolicyController(problem, best.policy)], 64, 64, 0) == {}
+    own = PolicyController(problem, best.policy)
+    assert system.costs_on_path([own, Unknown(own)], 400_000, 64, 0) == {own: best.cost}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -154,7 +172,7 @@ def test_the_best_policy_is_run_on_copies_once(monkeypatch):
         return 7.0 + len(runs)
 
     monkeypatch.setattr(SteppedSimulator, "average_cost", counted)
-    levels = [PolicyController(problem, (level,)) for level in (4.0, 5.0)]
+    levels = [Unknown(PolicyController(problem, (level,))) for level in (4.0, 5.0)]
     gaps = best.relative_gaps(system, levels)
     np.testing.assert_allclose(gaps, [-0.2, 0.2])
     assert runs == [(500, 500)] * 3

@@ -102,9 +102,9 @@ class PathReplay(Evaluator):
         if self._inconsistent <= FITS * self._steps:
             return None
         return (
-            f"{self._inconsistent:,} of {self._steps:,} steps contradict the model, so that nothing "
-            "more is eliminated on these records: check lead times, orders, and that the stock is "
-            "that after arrivals, before sales."
+            f"{self._inconsistent:,} of {self._steps:,} steps contradict the model, so that "
+            "nothing more is eliminated on these records: check lead times, orders, and that the "
+            "stock is that after arrivals, before sales."
         )
 
     def estimates(self) -> Estimates:

@@ -1,8 +1,9 @@
 """Compiled loops over periods for any ordering rule.
 
-A rule is scalar Python: ``order(state, parameters, signal)`` gives the order, or a tuple of one for
-each source. It is compiled together with the loop that calls it, once per process and rule. Families
-with a closed form of their own have faster kernels; these loops are what every other family needs.
+A rule is scalar Python: ``order(state, parameters, signal)`` gives the order, or a tuple of one
+for each source. It is compiled together with the loop that calls it, once per process and rule.
+Families with a closed form of their own have faster kernels; these loops are what every other
+family needs.
 """
 
 from __future__ import annotations

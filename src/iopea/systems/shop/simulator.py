@@ -73,9 +73,9 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
         return super().drive(controller, steps, copies)
 
     def _of_family(self, controller: Controller) -> TypeGuard[PolicyController]:
-        """Whether it is a policy of some family, for this system."""
+        """Whether it is a policy of some family, for this system; a subclass may act otherwise."""
         return (
-            isinstance(controller, PolicyController)
+            type(controller) is PolicyController
             and controller.problem.system == self.problem.system
         )
 
@@ -92,7 +92,7 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
     def _trace(self, controller: PolicyController, steps: int) -> Rollout:
         """Let a policy of another family act on this shop alone."""
         system, family = self.problem.system, controller.problem.family
-        demand = self._stream.draw(steps)
+        demand = np.ascontiguousarray(self._noise(steps)[:, 0])
         rows = family.trace(system, controller.policy, demand, self._held)
         sources = len(self._control.actions)
         *orders, stock, sales = rows[-2 - sources :]
