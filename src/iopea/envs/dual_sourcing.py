@@ -87,7 +87,10 @@ class DualSourcingEnv(InventoryEnv):
         default, default_demand = DualSourcing.example()
         self.problem = shop = default if problem is None else problem
         super().__init__(
-            lead_times={_EXPEDITED: shop.system.expedited_lead_time, _REGULAR: shop.system.regular_lead_time},
+            lead_times={
+                _EXPEDITED: shop.system.expedited_lead_time,
+                _REGULAR: shop.system.regular_lead_time,
+            },
             high=shop.family.bound,
             unit_costs=(shop.system.holding_cost, shop.system.lost_sales_cost),
             demand=default_demand if demand is None else demand,

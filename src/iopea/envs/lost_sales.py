@@ -44,7 +44,8 @@ class LostSalesEnv(InventoryEnv):
     Parameters
     ----------
     problem : LostSales, optional
-        Lead time, costs and levels; that of :func:`~iopea.problem_files.default_problem` if not given.
+        Lead time, costs and levels; by default that of
+        :func:`~iopea.problem_files.default_problem`.
     demand : Demand, optional
         The demand law, by default also from there.
     reveal_demand : bool

@@ -239,8 +239,8 @@ class PolicyFamily(Model, ABC):
     """Policies by their parameters: how they act, and whose data informs whom.
 
     A family is made for a system, which its methods are given. It writes at least its parameters
-    (:meth:`policy_class`), its rule (:meth:`order`), its information order (:meth:`order_on`) and how
-    that is claimed (:meth:`claim`).
+    (:meth:`policy_class`), its rule (:meth:`order`), its information order (:meth:`order_on`) and
+    how that is claimed (:meth:`claim`).
 
     Attributes
     ----------

@@ -1,8 +1,9 @@
 """Dual-index policies for two suppliers.
 
 A dual-index policy (z_e, z_r) first raises what will have arrived within L_e periods to z_e by an
-expedited order, then the total position to z_r by a regular one. With z_e > z_r nothing is ever ordered regularly: such a policy does the same as
-(z_e, z_e), and is not searched. With z_e = 0 all orders are regular: the base-stock policy z_r.
+expedited order, then the total position to z_r by a regular one. With z_e > z_r nothing is ever
+ordered regularly: such a policy does the same as (z_e, z_e), and is not searched. With z_e = 0 all
+orders are regular: the base-stock policy z_r.
 
 A candidate never holds more than its z_r, so periods in which the stock was at least that tell
 all that it needs of demand. By this the z_r order the policies (``lem:dual_index_partial_orders``):

@@ -16,7 +16,8 @@ They simulate every candidate anew on the pooled sample. Demand is
 independent from period to period, so that any order of the sample is as likely as the one that was
 seen: costs are averaged over several, in which the periods of each batch change places. That takes
 out of the differences of candidates what the order alone had put there, a quarter to two thirds of
-their variance. What is exact on every path needs none of this: :mod:`iopea.systems.dual_sourcing.replay`.
+their variance. What is exact on every path needs none of this:
+:mod:`iopea.systems.dual_sourcing.replay`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Whether the records of a shop with two suppliers fit the model, and the likely reason if not.
 
-The estimators of :mod:`iopea.systems.dual_sourcing.estimators` need stock and sales alone. That the stock
-is what the orders of the policy explain is checked nevertheless: where it is not, the lead times or
-the orders are others than the problem says, and candidates that are simulated with these say
-nothing of the shop.
+The estimators of :mod:`iopea.systems.dual_sourcing.estimators` need stock and sales alone. That the
+stock is what the orders of the policy explain is checked nevertheless: where it is not, the lead
+times or the orders are others than the problem says, and candidates that are simulated with these
+say nothing of the shop.
 """
 
 from __future__ import annotations

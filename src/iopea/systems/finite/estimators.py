@@ -352,8 +352,8 @@ def _telling(actions: Indices, seen: Array, law: Array) -> Array:
 def _memory(actions: Indices, moves: Array, model: kernels.Solution) -> Array:
     """Steps that the system remembers under each policy, by the model; infinite where unknown.
 
-    As :func:`iopea.systems.finite.kernel.chain_memory`, on all states that were seen: that a chain has not
-    come back to some of them may be because it takes long.
+    As :func:`iopea.systems.finite.kernel.chain_memory`, on all states that were seen: that a chain
+    has not come back to some of them may be because it takes long.
     """
     memory = np.full(len(actions), math.inf)
     known = np.flatnonzero(model.known)

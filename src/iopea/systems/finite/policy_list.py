@@ -104,8 +104,8 @@ class PolicyList(PolicyFamily):
         if self.policies is None:
             if system.states * math.log2(system.actions) > math.log2(MOST_POLICIES):
                 raise InputError(
-                    f"There are {system.actions}^{system.states} policies, more than {MOST_POLICIES}: "
-                    "list some of them as policies."
+                    f"There are {system.actions}^{system.states} policies, more than "
+                    f"{MOST_POLICIES}: list some of them as policies."
                 )
             return
         if not 0 < len(self.policies) <= MOST_POLICIES:

@@ -83,9 +83,9 @@ class FiniteSimulator(Simulator):
     def _actions(self, policies: Array) -> Indices:
         """The action of each policy in each state, an array (n, S)."""
         system, family = self.problem.system, self.problem.family
-        actions: Indices = np.rint(
-            family.actions_by_state(system, policies, system.states)
-        ).astype(np.intp)
+        actions: Indices = np.rint(family.actions_by_state(system, policies, system.states)).astype(
+            np.intp
+        )
         return actions
 
     def _gains(self, policies: Array) -> Array:

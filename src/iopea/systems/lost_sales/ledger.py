@@ -1,12 +1,12 @@
 """What was told of a shop with a lead time: do the records fit the model, and what follows if so.
 
 Where orders, arrivals and gaps are told, or a policy was played that tells of some candidates
-alone, the records are kept, read as they fit (:mod:`iopea.systems.shop.records`), and every candidate
-is replayed on them anew: with the lead time and the order sizes that the records show, from the
-state on to which the end of the records leads it. A period tells of a candidate if the level that
-was played is at least its own. Periods without record are left out. A candidate may then hold more
-than was there, as after a short delivery. If demand was censored in such a period, it is filled in
-from the product-limit law of all records.
+alone, the records are kept, read as they fit (:mod:`iopea.systems.shop.records`), and every
+candidate is replayed on them anew: with the lead time and the order sizes that the records show,
+from the state on to which the end of the records leads it. A period tells of a candidate if the
+level that was played is at least its own. Periods without record are left out. A candidate may then
+hold more than was there, as after a short delivery. If demand was censored in such a period, it is
+filled in from the product-limit law of all records.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Lost-sales inventory with a lead time.
 
 At the start of period t an order Q_t is placed that arrives L periods later, the order Q_{t-L}
-arrives, demand D_t is met as far as the stock allows, and what is not met is lost and not seen. With
-L = 0 the order arrives at once: the newsvendor who keeps what is left over.
+arrives, demand D_t is met as far as the stock allows, and what is not met is lost and not seen.
+With L = 0 the order arrives at once: the newsvendor who keeps what is left over.
 
 Since lost demand is not seen, costs are learned as pseudo-costs, without the term p D_t that no
 policy can change.

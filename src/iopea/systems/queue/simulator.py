@@ -158,7 +158,7 @@ class QueueSimulator(SteppedSimulator):
         return Estimates(np.tile(per_batch, (batches, 1)), np.full(batches, size))
 
     def optimum(self) -> tuple[Policy, float] | None:
-        """The best policy and its cost per step, by policy iteration, where all maps are policies."""
+        """The best policy and its cost per step, by policy iteration over all maps; else None."""
         if not self.problem.family.plays_every_map(self._system):
             return None
         best, cost = kernels.best_rates(self._rates, *self._system.known)
