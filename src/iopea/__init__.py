@@ -26,6 +26,27 @@ _HOMES = {
     "FiniteMDP": "iopea.systems.finite",
     "HardInstance": "iopea.systems.hard_instance",
     "Levels": "iopea.systems.shop.base",
+    # systems and policy families, of which problems are made
+    "System": "iopea.problems.base",
+    "PolicyFamily": "iopea.problems.base",
+    "PolicyController": "iopea.problems.base",
+    "Constants": "iopea.problems.base",
+    "OrderingFamily": "iopea.systems.shop.family",
+    "BaseStock": "iopea.systems.lost_sales.base_stock",
+    "DualIndex": "iopea.systems.dual_sourcing.dual_index",
+    "BaseSurge": "iopea.systems.dual_sourcing.base_surge",
+    "OrderQuantities": "iopea.systems.newsvendor",
+    "ServiceRates": "iopea.systems.queue.service_rates",
+    "PolicyList": "iopea.systems.finite.policy_list",
+    "Arms": "iopea.systems.hard_instance",
+    "LostSalesSystem": "iopea.systems.lost_sales.system",
+    "DualSourcingSystem": "iopea.systems.dual_sourcing.system",
+    "NewsvendorSystem": "iopea.systems.newsvendor",
+    "QueueSystem": "iopea.systems.queue.system",
+    "FiniteSystem": "iopea.systems.finite.system",
+    "HardSystem": "iopea.systems.hard_instance",
+    "Setting": "iopea.elimination.rule",
+    "Elimination": "iopea.elimination.rule",
     # policies and what they tell of each other
     "PolicyClass": "iopea.policies",
     "Box": "iopea.policies",
@@ -122,7 +143,9 @@ if TYPE_CHECKING:
     from iopea.elimination import RULES as RULES
     from iopea.elimination.paired import Paired as Paired
     from iopea.elimination.published import Published as Published
+    from iopea.elimination.rule import Elimination as Elimination
     from iopea.elimination.rule import Rule as Rule
+    from iopea.elimination.rule import Setting as Setting
     from iopea.elimination.theorem import Theorem as Theorem
     from iopea.errors import ComputationError as ComputationError
     from iopea.errors import InputError as InputError
@@ -149,9 +172,13 @@ if TYPE_CHECKING:
     from iopea.policies import Box as Box
     from iopea.policies import Finite as Finite
     from iopea.policies import PolicyClass as PolicyClass
+    from iopea.problems.base import Constants as Constants
     from iopea.problems.base import Evaluator as Evaluator
+    from iopea.problems.base import PolicyController as PolicyController
+    from iopea.problems.base import PolicyFamily as PolicyFamily
     from iopea.problems.base import Problem as Problem
     from iopea.problems.base import Simulator as Simulator
+    from iopea.problems.base import System as System
     from iopea.simulate import BestInClass as BestInClass
     from iopea.simulate import best_in_class as best_in_class
     from iopea.simulate import evaluate as evaluate
@@ -162,16 +189,30 @@ if TYPE_CHECKING:
     from iopea.storage import save_state as save_state
     from iopea.systems import PROBLEMS as PROBLEMS
     from iopea.systems.dual_sourcing import DualSourcing as DualSourcing
+    from iopea.systems.dual_sourcing.base_surge import BaseSurge as BaseSurge
+    from iopea.systems.dual_sourcing.dual_index import DualIndex as DualIndex
+    from iopea.systems.dual_sourcing.system import DualSourcingSystem as DualSourcingSystem
     from iopea.systems.dual_sourcing.zero_runs import c_gamma as c_gamma
     from iopea.systems.finite import FiniteMDP as FiniteMDP
     from iopea.systems.finite.dynamics import Dynamics as Dynamics
+    from iopea.systems.finite.policy_list import PolicyList as PolicyList
+    from iopea.systems.finite.system import FiniteSystem as FiniteSystem
+    from iopea.systems.hard_instance import Arms as Arms
     from iopea.systems.hard_instance import HardInstance as HardInstance
+    from iopea.systems.hard_instance import HardSystem as HardSystem
     from iopea.systems.hard_instance import HiddenArm as HiddenArm
     from iopea.systems.lost_sales import LostSales as LostSales
+    from iopea.systems.lost_sales.base_stock import BaseStock as BaseStock
+    from iopea.systems.lost_sales.system import LostSalesSystem as LostSalesSystem
     from iopea.systems.newsvendor import Newsvendor as Newsvendor
+    from iopea.systems.newsvendor import NewsvendorSystem as NewsvendorSystem
+    from iopea.systems.newsvendor import OrderQuantities as OrderQuantities
     from iopea.systems.queue import QueueRates as QueueRates
     from iopea.systems.queue import ServiceRateQueue as ServiceRateQueue
+    from iopea.systems.queue.service_rates import ServiceRates as ServiceRates
+    from iopea.systems.queue.system import QueueSystem as QueueSystem
     from iopea.systems.shop.base import Levels as Levels
+    from iopea.systems.shop.family import OrderingFamily as OrderingFamily
     from iopea.theory import Bound as Bound
     from iopea.theory import base_stock_bound as base_stock_bound
     from iopea.theory import dual_index_bound as dual_index_bound
@@ -189,6 +230,7 @@ if TYPE_CHECKING:
     from iopea.types import Truth as Truth
 else:
     from importlib import import_module as _import_module
+    from sys import modules as _modules
 
     def __getattr__(name: str) -> object:
         """A public name from where it lives, or a part of the package, such as ``iopea.demand``."""
@@ -207,3 +249,6 @@ else:
 
     def __dir__() -> list[str]:
         return sorted({*globals(), *_HOMES})
+
+    if "gymnasium" in _modules:  # which then finds the environments without a further import
+        _import_module("iopea.envs")
