@@ -1,9 +1,7 @@
 """The public names: they load when they are used, and every list of them says the same."""
 
 import ast
-import importlib
 import json
-import pkgutil
 import re
 import subprocess
 import sys
@@ -58,24 +56,6 @@ def test_names_are_offered_and_unknown_ones_refused():
     assert isinstance(iopea.demand, ModuleType)
     with pytest.raises(AttributeError, match="no attribute 'LostSale'"):
         _ = iopea.LostSale
-
-
-def packages(package=iopea):
-    yield package
-    for each in pkgutil.iter_modules(package.__path__):
-        if each.ispkg:
-            yield from packages(importlib.import_module(f"{package.__name__}.{each.name}"))
-
-
-@pytest.mark.parametrize("package", [*packages()], ids=lambda package: package.__name__)
-def test_no_name_hides_a_module(package):
-    inside = {each.name for each in pkgutil.iter_modules(package.__path__)}
-    assert not inside & set(getattr(package, "__all__", ()))
-    for name in inside:
-        value = vars(package).get(name)
-        assert value is None or (
-            isinstance(value, ModuleType) and value.__name__ == f"{package.__name__}.{name}"
-        )
 
 
 def test_importing_the_package_loads_nothing_heavy():
