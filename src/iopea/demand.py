@@ -263,13 +263,19 @@ class NegativeBinomial(Demand):
     def _mean_up_to(self, limit: float) -> float:
         size, whole, total = self.size, np.floor(limit), self.size + self.mean
         # x P(X = x) = mean P(Y = x - 1) with Y of size + 1, and P(X < k) is an incomplete beta
-        # function of either chance, of which the smaller keeps its digits.
+        # function of either probability, of which the smaller keeps its digits.
         if self.mean < size:
-            chance = self.mean / total
-            below, above = betaincc(whole, size + 1, chance), betainc(whole + 1, size, chance)
+            probability = self.mean / total
+            below, above = (
+                betaincc(whole, size + 1, probability),
+                betainc(whole + 1, size, probability),
+            )
         else:
-            chance = size / total
-            below, above = betainc(size + 1, whole, chance), betaincc(size, whole + 1, chance)
+            probability = size / total
+            below, above = (
+                betainc(size + 1, whole, probability),
+                betaincc(size, whole + 1, probability),
+            )
         return float((self.mean * below if whole else 0.0) + limit * above)
 
     def _atom_at_zero(self) -> float:
@@ -277,7 +283,7 @@ class NegativeBinomial(Demand):
 
 
 class Empirical(Demand):
-    """One of the given values, such as past demand, each place with the same chance.
+    """One of the given values, such as past demand, each place with the same probability.
 
     In place of ``values``, give the ``file`` (CSV with a header) and the ``column`` they are in;
     both are used once to read the values, and not kept.

@@ -207,8 +207,8 @@ class Estimates:
     sums : array (batches, n). Cost of each policy, summed over each batch.
     sizes : array (batches,) or (batches, n). Steps in each batch; where batches tell of
         policies by different numbers of steps, those of each policy, 0 for nothing.
-    telling : array (n,), optional. Steps of its own that would have told as much of a policy,
-        where the steps of the batches told less of some.
+    effective_steps : array (n,), optional. Effective sample size of each policy, where the steps
+        of the batches were less informative about some.
     rank : int, optional. Dimensions of what is estimated, where all sums follow from so few
         unknown numbers, whatever the number of policies.
     jump : float. By how much more than their parameters the actions of two policies may differ in
@@ -220,7 +220,7 @@ class Estimates:
     sums: Array
     sizes: Array
     rank: int | None = None
-    telling: Array | None = None
+    effective_steps: Array | None = None
     memory: Array | None = None
     jump: float = 0.0
 

@@ -20,7 +20,7 @@ from iopea.elimination.critical import (
     joined_shares,
     largest_share,
     shapes,
-    single_chance,
+    single_probability,
     studentise,
     with_freedom,
 )
@@ -541,8 +541,8 @@ def test_a_look_is_told_of_and_used():
     rule, sums = Paired(setting(policies=30)), paths(rng, 20, factors(31)[:, :-1])
     first = rule.eliminate(Estimates(sums[:16], _equal(16)), line(30), nth_test(rule))
     assert first.look.steps.tolist() == [64.0] * 30
-    assert first.look.chances[0] == single_chance(15, first.threshold)
-    assert first.look.chances[0] == pytest.approx(stats.t.sf(first.threshold, 15), rel=1e-9)
+    assert first.look.probabilities[0] == single_probability(15, first.threshold)
+    assert first.look.probabilities[0] == pytest.approx(stats.t.sf(first.threshold, 15), rel=1e-9)
     estimates, epoch = Estimates(sums, _equal(20)), nth_test(rule, 2)
     plain = rule.eliminate(estimates, line(30), epoch)
     again = rule.eliminate(estimates, line(30), epoch, look=first.look)
@@ -551,21 +551,21 @@ def test_a_look_is_told_of_and_used():
         [Shape(angles_of(estimates, reference)) for reference in seen_from],
         19,
         rule.level(epoch),
-        lambda chance: fresh_share(chance, first.look.chances[0], 0.8),
+        lambda chance: fresh_share(chance, first.look.probabilities[0], 0.8),
     )
     assert again.threshold == pytest.approx(expected, rel=1e-9)
     assert again.threshold < plain.threshold
     # What is shared is the least share of any policy.
     steps = first.look.steps.copy()
     steps[7] = 0.0
-    unshared = rule.eliminate(estimates, line(30), epoch, look=Look(steps, first.look.chances))
+    unshared = rule.eliminate(estimates, line(30), epoch, look=Look(steps, first.look.probabilities))
     assert unshared.threshold == plain.threshold
 
 
 def test_a_look_is_kept_of_the_survivors():
     look = Look(np.array([1.0, 2.0, 3.0]), (0.1, 0.2)).kept(np.array([True, False, True]))
     assert look.steps.tolist() == [1.0, 3.0]
-    assert look.chances == (0.1, 0.2)
+    assert look.probabilities == (0.1, 0.2)
 
 
 @pytest.mark.parametrize("horizon", [None, 200])
@@ -1136,8 +1136,8 @@ def test_policies_below_the_best_are_tested_apart(name):
     played, unplayed = critical_values_by_definition(rule, estimates, order, nth_test(rule))
     outcome = rule.eliminate(estimates, line(n), nth_test(rule), order)
     assert outcome.threshold == pytest.approx(played, rel=1e-9)
-    chances = [stats.t.sf(critical, 31) for critical in (played, unplayed)]
-    assert outcome.look.chances == pytest.approx(chances, rel=1e-6)
+    probabilities = [stats.t.sf(critical, 31) for critical in (played, unplayed)]
+    assert outcome.look.probabilities == pytest.approx(probabilities, rel=1e-6)
     # A twentieth of the level is so much less that fewer comparisons don't make up for it.
     assert played < unplayed
     margins = needed(studentise(estimates, best), np.where(below, unplayed, played), 31)
@@ -1175,9 +1175,9 @@ def test_each_family_has_its_own_earlier_look():
     one = rule.eliminate(estimates, line(n), epoch, order, Look(steps, (1e-4, 0.0)))
     other = rule.eliminate(estimates, line(n), epoch, order, Look(steps, (0.0, 1e-4)))
     assert one.threshold < plain.threshold
-    assert one.look.chances[1] == plain.look.chances[1]
+    assert one.look.probabilities[1] == plain.look.probabilities[1]
     assert other.threshold == plain.threshold
-    assert other.look.chances[1] > plain.look.chances[1]
+    assert other.look.probabilities[1] > plain.look.probabilities[1]
 
 
 matrices = hnp.arrays(
@@ -1299,12 +1299,12 @@ def test_the_guard_takes_the_farthest_coordinate():
 def test_the_guard_counts_the_steps_that_tell():
     """Of the steps of a policy only as many as its own would have told as much."""
     rule = Paired(setting(sensitivity=math.inf, cost_range=2.0))
-    telling = np.array([32.0, 32.0, 8.0, 8.0, 0.5, 0.0])
+    effective = np.array([32.0, 32.0, 8.0, 8.0, 0.5, 0.0])
     with np.errstate(divide="ignore"):
-        guard = 2.0 * math.log(4 / 3 / 0.05) / telling
+        guard = 2.0 * math.log(4 / 3 / 0.05) / effective
     costs = 1.0 + np.append(guard[:5] * [0.0, 1.001, 0.999, 1.001, 1.001], 1e6)
     told = quiet(costs)
-    estimates = Estimates(told.sums, told.sizes, telling=telling)
+    estimates = Estimates(told.sums, told.sizes, effective_steps=effective)
     keep = rule.eliminate(estimates, line(6), nth_test(rule)).keep
     assert keep.tolist() == [True, False, True, False, False, True]
     keep = rule.eliminate(told, line(6), nth_test(rule)).keep

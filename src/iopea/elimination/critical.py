@@ -35,7 +35,7 @@ _ROUNDING = 1e-12
 #: Degrees of freedom for which a quantile is computed, others lying between.
 _QUANTILES = 64
 
-#: Chances above this are not looked at more closely.
+#: Probabilities above this are not looked at more closely.
 _COMMON = 0.3
 
 #: Batches are joined as long as so many are left.
@@ -54,24 +54,24 @@ class Look:
     Attributes
     ----------
     steps : array (n,). Steps that told of each policy.
-    chances : tuple of float. The chance that a single difference exceeded the critical value:
-        of policies that the best one is not strictly above, and of all others.
+    probabilities : tuple of float. That a single difference exceeded the critical value: of
+        policies that the best one is not strictly above, and of all others.
     """
 
     steps: Array
-    chances: tuple[float, float]
+    probabilities: tuple[float, float]
 
     def kept(self, mask: Mask) -> Look:
         """Of these policies alone."""
-        return Look(self.steps[mask], self.chances)
+        return Look(self.steps[mask], self.probabilities)
 
 
-def fresh_share(chance: float, before: float, shared: float) -> float:
-    """Of the chance that a difference exceeds its critical value, the share that is new.
+def fresh_share(probability: float, before: float, shared: float) -> float:
+    """Of the probability that a difference exceeds its critical value, the share that is new.
 
     Parameters
     ----------
-    chance : float. That it exceeds now.
+    probability : float. That it exceeds now.
     before : float. That it exceeded at the earlier look.
     shared : float. The share of the data that was there at the earlier look.
 
@@ -80,10 +80,12 @@ def fresh_share(chance: float, before: float, shared: float) -> float:
     >>> round(fresh_share(0.001, 0.001, 0.8), 2), fresh_share(0.001, 0.0, 0.8)
     (0.57, 1.0)
     """
-    if not (0 < chance < _COMMON and 0 < before < _COMMON and shared > 0):
+    if not (0 < probability < _COMMON and 0 < before < _COMMON and shared > 0):
         return 1.0
     shared = min(shared, 1 - _ROUNDING)
-    return float(_fresh(-ndtri(chance), -ndtri(before), math.sqrt(shared), math.sqrt(1 - shared)))
+    return float(
+        _fresh(-ndtri(probability), -ndtri(before), math.sqrt(shared), math.sqrt(1 - shared))
+    )
 
 
 @njit(cache=True)
@@ -211,14 +213,14 @@ class Differences:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far chance alone moves the differences of all policies to one.
+    """How far noise alone moves the differences of all policies to one.
 
     Attributes
     ----------
     error : array (n,). Standard errors, by batches so long that joining them further does not
         raise their variance by more than noise would.
     lean : array (n,). Minus the third moment of what these batches contribute over the cube of
-        the standard error, as far as it is above what chance alone gives it: its own standard
+        the standard error, as far as it is above what noise alone gives it: its own standard
         error.
     freedom : array (n,). Degrees of freedom of the standard error (Satterthwaite): those of all
         batches, fewer where a few of them contribute nearly all.
@@ -283,13 +285,13 @@ def with_freedom(critical: float, most: float, freedom: Array) -> Array:
     >>> with_freedom(3.0, 100.0, np.array([100.0, 8.0])).round(2)
     array([3.  , 4.11])
     """
-    chance = single_chance(most, critical)
-    if not (math.isfinite(critical) and chance > _LEAST):
+    probability = single_probability(most, critical)
+    if not (math.isfinite(critical) and probability > _LEAST):
         return np.full(freedom.size, critical)
     # As a function of 1/ν, quantiles are smooth; fewer than 2 degrees are not looked at.
     inverse = np.linspace(1 / most, max(0.5, 1 / most), _QUANTILES)
     own = 1 / np.maximum(freedom, _ROUNDING)
-    return np.asarray(np.interp(own, inverse, -stdtrit(1 / inverse, chance)))
+    return np.asarray(np.interp(own, inverse, -stdtrit(1 / inverse, probability)))
 
 
 def _moved(norm: Array, largest: float) -> Mask:
@@ -300,7 +302,7 @@ def _moved(norm: Array, largest: float) -> Mask:
 
 @dataclass(frozen=True)
 class Shape:
-    """How differently policies do from a reference: what bounds the largest difference by chance.
+    """How differently policies do from a reference, which bounds the largest difference by noise.
 
     Attributes
     ----------
@@ -311,9 +313,9 @@ class Shape:
     angles: Array
     sizes: tuple[float, float, float] | None = None
 
-    def chance(self, critical: float, single: float, freedom: float) -> float:
+    def probability(self, critical: float, single: float, freedom: float) -> float:
         """That the largest of all studentised differences exceeds a value, a single one having
-        the given chance.
+        the given probability.
         """
         overlap = (1 + critical**2 / freedom) ** ((1 - freedom) / 2) / (2 * math.pi)
         along = float(_along(self.angles, single, overlap))
@@ -373,20 +375,21 @@ def critical_value(
     shapes: Sequence[Shape],
     freedom: float,
     level: float,
-    fresh: Callable[[float], float] = lambda chance: 1.0,
+    fresh: Callable[[float], float] = lambda probability: 1.0,
 ) -> float:
     """Solve the inequality of rule ``paired`` for c, for the worst of several shapes.
 
-    Infinite where no c will do. ``fresh`` is the share of the chance of a single difference that
-    is new.
+    Infinite where no c will do. ``fresh`` gives, of the probability of a single difference, the part
+    that is new.
     """
     if freedom < 1:
         return math.inf
 
     def excess(critical: float) -> float:
         single = float(stdtr(freedom, -critical))
-        chance = max(shape.chance(critical, single, freedom) for shape in shapes) * fresh(single)
-        return math.log(max(chance, _LEAST) / level)
+        largest = max(shape.probability(critical, single, freedom) for shape in shapes)
+        probability = largest * fresh(single)
+        return math.log(max(probability, _LEAST) / level)
 
     if excess(0.0) <= 0:
         return 0.0
@@ -398,8 +401,8 @@ def critical_value(
     return float(brentq(excess, 0.0, high))
 
 
-def single_chance(freedom: float, critical: float) -> float:
-    """The chance that a single studentised difference exceeds a critical value."""
+def single_probability(freedom: float, critical: float) -> float:
+    """The probability that a single studentised difference exceeds a critical value."""
     return float(stdtr(freedom, -critical)) if freedom > 0 else 0.0
 
 

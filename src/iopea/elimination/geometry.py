@@ -86,12 +86,12 @@ def curvatures(points: int, lengths: Array, triangles: Indices) -> tuple[float, 
     half = sides.sum(axis=1) / 2
     area = np.sqrt(np.maximum(half * np.prod(half[:, None] - sides, axis=1), 0.0))
     euler = points - lengths.size + len(triangles)
-    # A single piece without holes has the characteristic 1; holes must not make chance smaller.
+    # A single piece without holes has the characteristic 1; holes must not lower the bound.
     return float(max(euler, 1)), float(lengths.sum() - half.sum()), float(area.sum())
 
 
 def exceedance(critical: float, freedom: float, sizes: tuple[float, float, float]) -> float:
-    """The chance that the largest of all studentised differences exceeds a value.
+    """The probability that the largest of all studentised differences exceeds a value.
 
     >>> round(exceedance(3.0, 50.0, (1.0, 0.0, 0.0)), 5)
     0.0021

@@ -24,7 +24,7 @@ from iopea.elimination.critical import (
     largest_share,
     scheffe,
     shapes,
-    single_chance,
+    single_probability,
     studentise,
     with_freedom,
 )
@@ -59,9 +59,9 @@ class Paired(Rule):
     as the rates of a queue, Scheffé's value r ν/(ν+1-r) F_{r,ν+1-r} for c² holds as well,
     for policies that were never listed too. The least of these values is taken.
 
-    f_k(c) is the share of these chances that is new: given that a difference exceeds c now, the
-    chance that it did not exceed the critical value of the epoch before, on the part of the data
-    that there was then, for Gaussian sums.
+    f_k(c) is the share of these probabilities that is new: given that a difference exceeds c now,
+    the probability that it did not exceed the critical value of the epoch before, on the part of
+    the data that there was then, for Gaussian sums.
 
     Policies that the best one by estimate informs without being informed by them are not played
     as long as it is there: that they survive costs nothing. They are tested apart, at 1/20 of the
@@ -176,7 +176,7 @@ class Paired(Rule):
         order: InformationOrder | None = None,
         look: Look | None = None,
     ) -> Elimination:
-        """Drop what is worse than the best estimate by more than chance allows.
+        """Drop what is worse than the best estimate by more than noise explains.
 
         Before the data spans enough memories nothing is dropped. What the first test would say of
         it is provisional.
@@ -209,22 +209,24 @@ class Paired(Rule):
             below = order.below(best)
             critical[below] = with_freedom(unplayed, freedom, spread.freedom[below])
         distance = np.abs(policies - policies[best]).max(axis=1)
-        telling = estimates.steps if estimates.telling is None else estimates.telling
+        effective = (
+            estimates.steps if estimates.effective_steps is None else estimates.effective_steps
+        )
         most = self.setting.cost_range if self.setting.unseen is None else self.setting.unseen
         with np.errstate(divide="ignore", invalid="ignore"):
             apart = distance + estimates.jump
             effect = np.fmin(self.setting.sensitivity * apart, most)
             missed = effect * math.log(4 / (3 * self.setting.delta))
-            unseen = missed / telling
-            chance = (critical + spread.lean * (2 * critical**2 + 1) / 6) * spread.error
-            worse = mean - mean[best] > np.maximum(chance, unseen)
-            starved = mean - mean[best] > np.maximum(chance, missed / estimates.steps)
+            unseen = missed / effective
+            margin = (critical + spread.lean * (2 * critical**2 + 1) / 6) * spread.error
+            worse = mean - mean[best] > np.maximum(margin, unseen)
+            starved = mean - mean[best] > np.maximum(margin, missed / estimates.steps)
             remembered = spread.memory * estimates.steps * largest_share(estimates)
         worse &= estimates.steps >= MEMORIES * remembered
         worse[best] = starved[best] = False
-        chances = single_chance(freedom, played), single_chance(freedom, unplayed)
+        probabilities = single_probability(freedom, played), single_probability(freedom, unplayed)
         hungry = bool((starved & known & ~worse).any())
-        return Elimination(~(worse & known), played, Look(estimates.steps, chances), hungry)
+        return Elimination(~(worse & known), played, Look(estimates.steps, probabilities), hungry)
 
     def _judged(self, estimates: Estimates) -> Estimates:
         """Nothing is known of policies whose steps don't span enough memories of the system.
@@ -273,7 +275,7 @@ class Paired(Rule):
         found: list[float] = []
         for family, part in ((played, 1 - share), (unplayed, share)):
             known = [shape for shape in family if shape is not None]
-            before = 0.0 if look is None else look.chances[len(found)]
+            before = 0.0 if look is None else look.probabilities[len(found)]
             fresh = partial(fresh_share, before=before, shared=shared)
             value = critical_value(known, freedom, part * level, fresh) if known else math.inf
             if estimates.rank is not None:

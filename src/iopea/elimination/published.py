@@ -17,7 +17,7 @@ class Published(Rule):
 
     name = "published"
     points_per_axis = 50
-    leaves_to_chance = True
+    draws_ties = True
 
     def check(self, setting: Setting) -> None:
         """Refuse a setting without α."""

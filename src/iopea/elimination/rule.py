@@ -100,8 +100,8 @@ class Rule(ABC):
     #: The most points of the net per parameter, where the rule has such a limit.
     points_per_axis: ClassVar[int | None] = None
     #: Whether the policy played last is recommended, not the best by estimate, and which of
-    #: equally informative policies is played is left to chance.
-    leaves_to_chance: ClassVar[bool] = False
+    #: equally informative policies is played is drawn.
+    draws_ties: ClassVar[bool] = False
 
     def __init__(self, setting: Setting | None = None) -> None:
         self._setting = setting

@@ -30,7 +30,7 @@ class SystemEnv(gymnasium.Env[Observation, Action], ABC):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Empty the system and start a new sequence of chance.
+        """Empty the system and start a new sequence of noise.
 
         The same seed gives the same sequence; without a seed, the next one follows.
         """
@@ -56,7 +56,7 @@ class SystemEnv(gymnasium.Env[Observation, Action], ABC):
 
     @abstractmethod
     def _start(self, seed: SeedSequence) -> None:
-        """Empty the system and take chance from this seed."""
+        """Empty the system and take noise from this seed."""
 
     @abstractmethod
     def _pass(self, action: Action) -> tuple[float, dict[str, Any]]:

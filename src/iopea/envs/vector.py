@@ -20,14 +20,14 @@ from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
 from iopea.types import Array, Truth
 
-#: Steps of which chance is drawn at once.
+#: Steps of which noise is drawn at once.
 _AHEAD = 256
 
 Numbers = NDArray[Any]
 
 
 class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
-    """Copies of a system side by side, each with chance of its own.
+    """Copies of a system side by side, each with noise of its own.
 
     Observations, actions and rewards are those of the environment of a single system:
     :class:`~iopea.envs.LostSalesEnv`, :class:`~iopea.envs.DualSourcingEnv` and
@@ -42,7 +42,7 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
     truth : Truth. The demand law, or the rates.
     num_envs : int. How many copies.
     seed : int. Of the first :meth:`reset`, if that is given none; each further one without a
-        seed starts the next sequence of chance.
+        seed starts the next sequence of noise.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Numbers, dict[str, Any]]:
-        """Empty all systems and start new sequences of chance."""
+        """Empty all systems and start new sequences of noise."""
         if options:
             raise InputError(f"Unknown option {next(iter(options))!r}: reset() takes none.")
         super().reset(seed=seed)

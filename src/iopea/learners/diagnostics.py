@@ -148,15 +148,15 @@ class DemandWatch:
         return self._skipped + self._bin_steps * (1 + int(np.argmax(self._splits())))
 
     def _splits(self) -> Array:
-        """Logarithm of the evidence of a change after each bin, times the chance given to it."""
+        """Logarithm of the evidence of a change after each bin, times its prior probability."""
         upto = self._bins.cumsum(axis=0)
         total = upto[-1]
-        # All lengths of bins and all places have some chance from the beginning, together 1: so it
+        # All lengths of bins and all places have some prior probability, together 1: so it
         # does no harm to look at the present ones alone.
         longer = (self._bin_steps // FIRST_BIN).bit_length()
-        chance = 1 / (longer * (longer + 1) * MOST_BINS)
+        prior = 1 / (longer * (longer + 1) * MOST_BINS)
         evidence = _mixed(upto) + _mixed(total - upto) - _at_best(total)
-        return np.asarray(evidence + math.log(chance))
+        return np.asarray(evidence + math.log(prior))
 
     @property
     def noticed(self) -> Kind | None:

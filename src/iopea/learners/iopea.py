@@ -70,7 +70,8 @@ class IOPEA(Learner):
     precision : str. ``"float64"``, or ``"float32"`` for twice the speed and half the memory of
         the counterfactual evaluation, at about six digits.
     threads : int. Threads for the counterfactual evaluation; no effect on results.
-    seed : int. Of the choices that rule ``published`` leaves to chance; no other rule does.
+    seed : int. Of the draws among equally informative policies under rule ``published``; no other
+        rule draws.
 
     Examples
     --------
@@ -303,20 +304,20 @@ class IOPEA(Learner):
     def recommend(self) -> Policy:
         """The survivor with the best estimate; what is being played while nothing is known.
 
-        Rules that don't pool speak by their last finished epoch. Where the class is too large for
-        a net of the wanted radius, the best policy by estimate between the survivor and its
+        Rules that don't pool use the estimates of the last finished epoch. Where the class is too
+        large for a net of the wanted radius, the best policy by estimate between the survivor and its
         neighbours, if the records tell of them.
         """
-        if self.rule.leaves_to_chance:
+        if self.rule.draws_ties:
             return self._played
         return self._pool.best(now=self.rule.pooled) or self._queue[0]
 
     def _open_epoch(self) -> None:
         """Line up the maximal policies."""
-        chance = None
-        if self.rule.leaves_to_chance:
-            chance = np.random.Generator(np.random.PCG64(seed_for("ties", self.seed, self.epoch)))
-        self._queue = self._pool.maximal(chance)
+        rng = None
+        if self.rule.draws_ties:
+            rng = np.random.Generator(np.random.PCG64(seed_for("ties", self.seed, self.epoch)))
+        self._queue = self._pool.maximal(rng)
         self._remaining = self.rule.epoch_length(self.epoch)
         if not self.rule.pooled:
             self._pool.evaluator.forget()

@@ -40,7 +40,7 @@ class Pool(ABC):
         """Their estimates at the end of the last epoch; NaN where nothing is known."""
 
     @abstractmethod
-    def maximal(self, chance: Generator | None = None) -> list[Policy]:
+    def maximal(self, rng: Generator | None = None) -> list[Policy]:
         """The policies to play in the next epoch.
 
         Of those that inform each other the best by estimate is played, or a random one.
@@ -116,10 +116,10 @@ class Listed(Pool):
     def means(self) -> Array:
         return self._means
 
-    def maximal(self, chance: Generator | None = None) -> list[Policy]:
+    def maximal(self, rng: Generator | None = None) -> list[Policy]:
         prefer = cost_ranks(self._means)
-        if chance is not None:
-            prefer = chance.random(self.survivors)
+        if rng is not None:
+            prefer = rng.random(self.survivors)
         elif self._preference is not None and (self._starved or np.isnan(self._means).any()):
             prefer = self._preference[self._alive]
         among = slice(None) if self._provisional is None else self._provisional
@@ -192,11 +192,11 @@ class Listed(Pool):
 
 
 def _saved(look: Look) -> State:
-    return {"steps": look.steps.copy(), "chances": list(look.chances)}
+    return {"steps": look.steps.copy(), "probabilities": list(look.probabilities)}
 
 
 def _look(saved: State) -> Look:
-    played, unplayed = saved["chances"]
+    played, unplayed = saved["probabilities"]
     return Look(np.array(saved["steps"]), (float(played), float(unplayed)))
 
 
@@ -236,7 +236,7 @@ class Implicit(Pool):
     def means(self) -> Array:
         return self._means
 
-    def maximal(self, chance: Generator | None = None) -> list[Policy]:
+    def maximal(self, rng: Generator | None = None) -> list[Policy]:
         return [self._last]
 
     def judge(self, rule: Rule, epoch: int) -> float:

@@ -9,7 +9,7 @@ is tested exactly, on common noise; no true claim is ever rejected.
 A distributional claim (label ``definition_general_order``) says that estimates from i's data have
 the law of the average cost of j over a share α of the steps, or, for plug-in estimators, that they
 are near that cost (label ``queuing_policy_order_definition``). It is tested by two-sample tests:
-over all pairs, the chance to reject a true claim is at most the error rate, by Bonferroni's
+over all pairs, the probability to reject a true claim is at most the error rate, by Bonferroni's
 inequality. How, is told in :mod:`iopea.orders.trials`.
 
 Both hold what the problem's estimator says on i's data against what it says on j's own. They can't
@@ -65,8 +65,8 @@ class OrderReport:
     alpha_measured, alpha_least : float. Share of i's steps that told of j: mean over pairs, and of
         the pair with the least; NaN without pairs.
     counter_example : CounterExample, optional. Where the claim is false.
-    error_rate, p_value : float, optional. Of a distributional claim: the chance of rejecting a true
-        one, and the least p-value, times the number of tests, which is held against it.
+    error_rate, p_value : float, optional. Of a distributional claim: the probability of rejecting a
+        true one, and the least p-value, times the number of tests, which is held against it.
     """
 
     claim: Claim
@@ -104,7 +104,7 @@ class OrderReport:
         fewer = self.alpha_least < self.alpha_claimed
         return (
             f"Confirmed: the {self.claim} claim is not rejected on {where}, on {data} and policy, "
-            f"by tests that reject a true claim with a chance of at most {self.error_rate:g}."
+            f"by tests that reject a true claim with a probability of at most {self.error_rate:g}."
             + (" But for some pair the share of useful steps is below the claimed α." * fewer)
         )
 

@@ -2,7 +2,7 @@
 
 On paths. Both policies meet the same noise, each from the initial state. What the data under i
 says of the cost of j must be what the data under j says, batch by batch, but for rounding. One path
-on which they differ is a counter-example: nothing is left to chance.
+on which they differ is a counter-example: no noise is involved.
 
 In law. R estimates of the cost of j from independent paths of i are held against the average costs
 of R independent paths of j by two tests, each at half of the error rate:
@@ -147,7 +147,7 @@ class Trial:
     def in_law(self, pairs: Indices, error_rate: float) -> Outcome:
         """Compare laws of estimates for pairs i, j, an array (m, 2).
 
-        The chance that any pair fails although all claims are true is at most ``error_rate``.
+        The probability that any pair fails although all claims are true is at most ``error_rate``.
         """
         p_values, shares = np.ones(len(pairs)), np.zeros(len(pairs))
         example = None

@@ -6,7 +6,7 @@ other. The *outcomes* of a pair are numbered, and each leads to a known state. P
 of all of them.
 
 A step tells of the kind of its own pair, and often of more: what else would have happened, by the
-same chance, had another pair been there. Both are counts of outcomes by kind, so that nothing is
+same noise, had another pair been there. Both are counts of outcomes by kind, so that nothing is
 ever kept by pair of states.
 """
 

@@ -10,7 +10,8 @@ A check takes a problem and its truth, as ``kind.example()`` gives them, and rai
         check(*kind.example())
 
 Everything is drawn by fixed seeds, so a check always says the same of the same problem. Where
-chance decides, the chance that these seeds are unlucky for a problem that is right is below 10^-3.
+noise decides, the probability that these seeds are unlucky for a problem that is right is below
+10^-3.
 """
 
 from iopea.problems.base import Problem

@@ -150,7 +150,7 @@ def told_in_pieces(learner: type[Learner], problem: Problem, truth: Truth) -> No
 
 
 def same_seed_same_run(learner: type[Learner], problem: Problem, truth: Truth) -> None:
-    """The seed alone decides what a learner leaves to chance."""
+    """The seed alone decides what a learner draws."""
     settings = _settings(learner)
     states = []
     for _ in range(2):

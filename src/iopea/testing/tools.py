@@ -1,4 +1,4 @@
-"""What the checks share: refusals, sameness bit for bit or but for chance, files, and data."""
+"""What the checks share: refusals, sameness bit for bit or but for noise, files, and data."""
 
 from __future__ import annotations
 

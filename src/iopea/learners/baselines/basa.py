@@ -39,8 +39,8 @@ p D_t, which is the same for all policies but makes them noisy. With L_e = 0 the
 below S, so min(D_t, d) is seen in full for any d up to the lowest S of the three probes, and
 p min(D_t, d) is added to the cost of each: means differ as before, and vary much less.
 
-The middle of the interval and the average S of that probe are recommended. Nothing is left to
-chance, and the horizon is not used.
+The middle of the interval and the average S of that probe are recommended. Nothing is
+drawn, and the horizon is not used.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class BASA(Learner):
     ----------
     problem : Problem. What is known; never the demand law.
     horizon : int, optional. Not used.
-    seed : int. Not used: nothing is left to chance.
+    seed : int. Not used: nothing is drawn.
     confidence : float, optional. Standard errors of a probe in the width of its mean [c].
     step : float, optional. Of the gradient steps of S [a].
     batch : int, optional. Periods for which S is held between two steps, and a quarter of

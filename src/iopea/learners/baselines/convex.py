@@ -61,7 +61,7 @@ class Convex(BaseStockLearner):
     problem : Problem. What is known; never the demand law.
     horizon : int, optional. Steps of the whole run [T]; its logarithm scales the length of
         rounds. A million if not given.
-    seed : int. Of no effect: nothing is left to chance.
+    seed : int. Of no effect: nothing is drawn.
     confidence : float, optional. Factor of the width of confidence intervals [c].
 
     Examples

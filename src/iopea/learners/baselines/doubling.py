@@ -130,14 +130,14 @@ class DoublingLearner(Learner):
         """
         table = self._table
         low, high = table.cost_bounds
-        known, chances = self._known, self._chances
+        known, probabilities = self._known, self._probabilities
         if not known.all():
             possible = table.following[~known] >= 0
-            chances[~known] = possible / possible.sum(axis=1, keepdims=True)
+            probabilities[~known] = possible / possible.sum(axis=1, keepdims=True)
         share = HOPEFUL_TOLERANCE / math.sqrt(max(self._told, 1)) if hope else TOLERANCE
         return plan(
             np.where(known, costs, low if hope else high),
-            chances,
+            probabilities,
             table.first,
             table.following,
             share * (float(high.max() - low.min()) or 1.0),
@@ -155,7 +155,7 @@ class DoublingLearner(Learner):
         return np.asarray(self._seen[self._kinds] > 0)
 
     @property
-    def _chances(self) -> Array:
+    def _probabilities(self) -> Array:
         """Estimated probabilities of the outcomes of each pair; 0 where nothing was seen."""
         counts = np.maximum(self._counts, 0.0)
         totals = np.maximum(counts.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)

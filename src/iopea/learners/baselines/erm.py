@@ -1,9 +1,9 @@
-"""ERM in hindsight: the best policy on the chance that was met so far. An oracle.
+"""ERM in hindsight: the best policy on the noise that was met so far. An oracle.
 
 At times that double, the learner takes up the policy that would have cost least on all that has
 happened, demand that was lost included (Sinclair and others 2023, hindsight learning). It assumes
-that chance does not depend on what is done, and it sees what nobody can see: it shows how much of
-a learner's regret is due to what is hidden from it, and is no method for a real system.
+that the noise does not depend on what is done, and it sees what nobody can see: it shows how much
+of a learner's regret is due to what is hidden from it, and is no method for a real system.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Learning from the outcomes of more pairs of state and action than the one that w
 Dann, Mansour, Mohri, Sekhari and Sridharan (2020), for episodes of a fixed length; here it is
 carried to average costs. Where the problem says that a step also shows what would have happened at
 other pairs, all of it is counted: in a shop, what would have been left of any smaller stock; in a
-queue, what a lower service rate would have done. Pairs that chance treats alike are counted
+queue, what a lower service rate would have done. Pairs of which outcomes have one law are counted
 together.
 
 With n observations after t steps, frequencies :math:`\hat p` of outcomes and the costs
@@ -43,7 +43,7 @@ class FeedbackGraph(DoublingLearner):
     ----------
     problem : Problem. One that can be written as a table.
     horizon : int, optional. Not needed.
-    seed : int. Of no effect: nothing is left to chance.
+    seed : int. Of no effect: nothing is drawn.
     bonus : float, optional. Factor of the bonus on costs [b]. Tuned if not given.
     delta : float. Probability in the logarithm of the bonus [δ].
     radius : float, optional. Unit of stock and orders, where they are not whole. If not given, the
@@ -79,7 +79,7 @@ class FeedbackGraph(DoublingLearner):
     def _mean_costs(self) -> Array:
         by_outcome = self._table.outcome_costs
         if by_outcome is not None:
-            return np.asarray((self._chances * by_outcome).sum(axis=1))
+            return np.asarray((self._probabilities * by_outcome).sum(axis=1))
         return np.asarray((self._costs / np.maximum(self._seen, 1))[self._kinds])
 
     def _optimist(self) -> Plan:

@@ -1,7 +1,7 @@
 """The best policy of the class, found with full knowledge of the system. An oracle.
 
 What it costs is what regret is measured against; playing it shows how much of a run's cost is
-chance. It sees the truth and is no method for a real system.
+noise. It sees the truth and is no method for a real system.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class OrderUpTo(BaseStockLearner):
     ----------
     problem : Problem. What is known; never the demand law.
     horizon : int, optional. Of no effect.
-    seed : int. Of no effect: nothing is left to chance.
+    seed : int. Of no effect: nothing is drawn.
     review : int. Periods between reviews of the level.
 
     Examples

@@ -64,13 +64,13 @@ def _hopeful(values, leads, likely, distance):  # type: ignore[no-untyped-def]
     """
     mean = 0.0
     for outcome in range(leads.size):
-        lead, chance = leads[outcome], likely[outcome]
-        mean += chance * values[lead]
+        lead, probability = leads[outcome], likely[outcome]
+        mean += probability * values[lead]
         place = outcome
         while place > 0 and values[leads[place - 1]] > values[lead]:
             leads[place], likely[place] = leads[place - 1], likely[place - 1]
             place -= 1
-        leads[place], likely[place] = lead, chance
+        leads[place], likely[place] = lead, probability
     excess = min(distance / 2, 1 - likely[0])
     mean += excess * values[leads[0]]
     for place in range(leads.size - 1, 0, -1):
@@ -83,7 +83,7 @@ def _hopeful(values, leads, likely, distance):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _compact(chances, distances, following):  # type: ignore[no-untyped-def]
+def _compact(probabilities, distances, following):  # type: ignore[no-untyped-def]
     """The outcomes of all pairs that count, one pair after the other, and where each begins.
 
     Of pairs whose probabilities may be off, these are all that are possible.
@@ -94,18 +94,18 @@ def _compact(chances, distances, following):  # type: ignore[no-untyped-def]
     last = 0
     for pair in range(pairs):
         for outcome in range(outcomes):
-            chance = chances[pair, outcome]
-            if following[pair, outcome] >= 0 and (chance != 0 or distances[pair] > 0):
-                leads[last], likely[last] = following[pair, outcome], chance
+            probability = probabilities[pair, outcome]
+            if following[pair, outcome] >= 0 and (probability != 0 or distances[pair] > 0):
+                leads[last], likely[last] = following[pair, outcome], probability
                 last += 1
         begin[pair + 1] = last
     return begin, leads, likely
 
 
 @njit(cache=True, nogil=True)
-def _plan(costs, chances, distances, first, following, tolerance, rounds):  # type: ignore[no-untyped-def]
+def _plan(costs, probabilities, distances, first, following, tolerance, rounds):  # type: ignore[no-untyped-def]
     states = first.size - 1
-    begin, leads, likely = _compact(chances, distances, following)
+    begin, leads, likely = _compact(probabilities, distances, following)
     values, changes = np.zeros(states), np.zeros(states)
     choice = np.zeros(states, np.int64)
     low = high = 0.0
@@ -141,7 +141,7 @@ def _plan(costs, chances, distances, first, following, tolerance, rounds):  # ty
 
 def plan(
     costs: Array,
-    chances: Array,
+    probabilities: Array,
     first: Indices,
     following: Indices,
     tolerance: float,
@@ -153,7 +153,7 @@ def plan(
     Parameters
     ----------
     costs : array (P,). Expected cost of each pair.
-    chances : array (P, M). Probabilities of its outcomes, 0 where impossible.
+    probabilities : array (P, M). Probabilities of its outcomes, 0 where impossible.
     first : array (S + 1,). Where the pairs of each state begin, and their number.
     following : array (P, M). The state that each outcome leads to; -1 where impossible.
     tolerance : float. Between the bounds on the average cost when planning ends.
@@ -165,21 +165,23 @@ def plan(
     Waiting in state 0 costs 1 and moving 3; a step back from state 1 costs nothing.
 
     >>> first, following = np.array([0, 2, 3]), np.array([[0, 1], [0, 1], [0, 1]])
-    >>> chances = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    >>> found = plan(np.array([1.0, 3.0, 0.0]), chances, first, following, 1e-9)
+    >>> probabilities = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> found = plan(np.array([1.0, 3.0, 0.0]), probabilities, first, following, 1e-9)
     >>> found.choice, round(found.low, 6)
     (array([0, 2]), 1.0)
-    >>> plan(np.array([2.0, 3.0, 0.0]), chances, first, following, 1e-9).choice
+    >>> plan(np.array([2.0, 3.0, 0.0]), probabilities, first, following, 1e-9).choice
     array([1, 2])
     """
     none = np.zeros(len(costs)) if distances is None else distances
-    found = Plan(*_plan(costs, chances, none, first, following, tolerance, rounds))
+    found = Plan(*_plan(costs, probabilities, none, first, following, tolerance, rounds))
     if found.high - found.low > tolerance and first.size <= _MOST_SOLVED and not none.any():
-        return _iterate(costs, chances, first, following, found)
+        return _iterate(costs, probabilities, first, following, found)
     return found
 
 
-def _iterate(costs: Array, chances: Array, first: Indices, following: Indices, found: Plan) -> Plan:
+def _iterate(
+    costs: Array, probabilities: Array, first: Indices, following: Indices, found: Plan
+) -> Plan:
     """Policy iteration from a plan on: for chains so slow that values don't settle.
 
     A model of several parts has no single average cost: then the plan is left as it is.
@@ -191,7 +193,7 @@ def _iterate(costs: Array, chances: Array, first: Indices, following: Indices, f
         system = np.zeros((states + 1, states + 1))
         system[here, here] = 1.0
         rows = np.repeat(here, following.shape[1])
-        np.subtract.at(system, (rows, leads[choice].ravel()), chances[choice].ravel())
+        np.subtract.at(system, (rows, leads[choice].ravel()), probabilities[choice].ravel())
         system[:states, -1], system[-1, 0] = 1.0, 1.0
         try:
             *values, gain = np.linalg.solve(system, np.append(costs[choice], 0.0))
@@ -201,7 +203,7 @@ def _iterate(costs: Array, chances: Array, first: Indices, following: Indices, f
         scale = np.abs(bias).max() + np.abs(costs).max()
         if not scale < _TOO_LARGE * (np.abs(costs).max() or 1.0):
             return found
-        worth = costs + (chances * bias[leads]).sum(axis=1)
+        worth = costs + (probabilities * bias[leads]).sum(axis=1)
         least = np.minimum.reduceat(worth, first[:-1])
         better = least < worth[choice] - _SAME_WORTH * scale
         if not better.any():

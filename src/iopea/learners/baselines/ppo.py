@@ -163,7 +163,7 @@ class PPO(Learner):
             copies=self._copies,
             width=int(hyper["width"]),
             deviation=_FIRST_DEVIATION,
-            chance=np.random.Generator(self._shuffle),
+            rng=np.random.Generator(self._shuffle),
             seed=int(seed_for(self.name, "weights", self.seed).generate_state(1)[0]),
             learning_rate=hyper["learning_rate"],
             n_epochs=int(hyper["epochs"]),
@@ -175,12 +175,12 @@ class PPO(Learner):
 
     def _open_rollout(self) -> None:
         """Draw the noise of a rollout ahead, one more round included, and begin with no steps."""
-        chance = np.random.Generator(self._bits)
+        rng = np.random.Generator(self._bits)
         rounds, copies = self._rounds + 1, self._copies
         if self._control.whole:
-            self._noise = chance.random((rounds, copies, 1))
+            self._noise = rng.random((rounds, copies, 1))
         else:
-            self._noise = chance.standard_normal((rounds, copies, len(self._control.actions)))
+            self._noise = rng.standard_normal((rounds, copies, len(self._control.actions)))
         self._rows = np.empty((rounds * copies, len(self._control.columns)))
         self._told = 0
         self._prepare()

@@ -1,7 +1,7 @@
 """The network of ``ppo`` and its updates: Stable-Baselines3's, without an environment of its own.
 
-This module imports torch; nothing but :class:`~iopea.learners.baselines.ppo.PPO` imports it, and only when
-it is made. Nothing here draws from, or changes, the global generators of NumPy and torch: several
+This module imports torch; nothing but :class:`~iopea.PPO` imports it, and only when it is
+made. Nothing here draws from, or changes, the global generators of NumPy and torch: several
 learners may run in threads at once.
 """
 
@@ -50,7 +50,7 @@ def _one_thread() -> Generator[None, None, None]:
 class ShuffledBuffer(RolloutBuffer):
     """A rollout whose minibatches are drawn by a generator that is handed in."""
 
-    chance: np.random.Generator
+    rng: np.random.Generator
 
     def fill(
         self, observations: Floats, actions: Array, rewards: Array, values: Floats, logs: Floats
@@ -64,7 +64,7 @@ class ShuffledBuffer(RolloutBuffer):
         self.pos, self.full = self.buffer_size, True
 
     def get(self, batch_size: int | None = None) -> Generator[RolloutBufferSamples, None, None]:
-        """Minibatches of the whole rollout, in an order of chance."""
+        """Minibatches of the whole rollout, in a random order."""
         size = self.buffer_size * self.n_envs
         if not self.generator_ready:
             for name in (
@@ -72,7 +72,7 @@ class ShuffledBuffer(RolloutBuffer):
             ):  # fmt: skip
                 setattr(self, name, self.swap_and_flatten(getattr(self, name)))
             self.generator_ready = True
-        order = self.chance.permutation(size)
+        order = self.rng.permutation(size)
         for start in range(0, size, batch_size or size):
             yield self._get_samples(order[start : start + (batch_size or size)])
 
@@ -87,7 +87,7 @@ class Network:
     rounds, copies : int. Shape of a rollout.
     width : int. Units in each of the two hidden layers, of actor and critic.
     deviation : float. Standard deviation of the first actions, of a ``Box``.
-    chance : Generator. Of the minibatches.
+    rng : Generator. Of the minibatches.
     seed : int. Of the initial weights.
     learning_rate : float. Of Adam.
     **settings. Further settings of ``stable_baselines3.PPO``.
@@ -101,7 +101,7 @@ class Network:
         copies: int,
         width: int,
         deviation: float,
-        chance: np.random.Generator,
+        rng: np.random.Generator,
         seed: int,
         learning_rate: float,
         **settings: Any,
@@ -131,16 +131,16 @@ class Network:
             self._draw_weights(torch.Generator().manual_seed(seed))
         model.set_logger(Logger(None, []))
         self._buffer: ShuffledBuffer = model.rollout_buffer  # type: ignore[assignment]
-        self._buffer.chance = chance
+        self._buffer.rng = rng
 
-    def _draw_weights(self, chance: torch.Generator) -> None:
+    def _draw_weights(self, rng: torch.Generator) -> None:
         policy = self._model.policy
         extractor = policy.mlp_extractor
         gains = [(layer, _HIDDEN_GAIN) for layer in (*extractor.policy_net, *extractor.value_net)]
         gains += [(policy.action_net, _ACTION_GAIN), (policy.value_net, _VALUE_GAIN)]
         for layer, gain in gains:
             if isinstance(layer, torch.nn.Linear):
-                torch.nn.init.orthogonal_(layer.weight, gain, generator=chance)
+                torch.nn.init.orthogonal_(layer.weight, gain, generator=rng)
                 torch.nn.init.zeros_(layer.bias)
 
     def layers(self) -> Layers:

@@ -55,7 +55,7 @@ class SGDBaseStock(BaseStockLearner):
     ----------
     problem : Problem. What is known; never the demand law.
     horizon : int, optional. Of no effect: the steps don't depend on it.
-    seed : int. Of no effect: nothing is left to chance.
+    seed : int. Of no effect: nothing is drawn.
     step : float, optional. Size of the first step, as a share of the range of levels, where
         every period sells out [s].
     cycle : int, optional. Periods for which a level is held, in multiples of L + 1.

@@ -39,7 +39,7 @@ class UCRL2(DoublingLearner):
     ----------
     problem : Problem. One that can be written as a table.
     horizon : int, optional. Not needed.
-    seed : int. Of no effect: nothing is left to chance.
+    seed : int. Of no effect: nothing is drawn.
     bonus : float, optional. Factor of the radii [b]; 1 is the theorem's. Tuned if not given.
     delta : float. Probability with which the guarantee may fail, at b = 1 [δ].
     radius : float, optional. Unit of stock and orders, where they are not whole; the problem's own
@@ -76,7 +76,7 @@ class UCRL2(DoublingLearner):
         of_costs = 7 * math.log(2 * table.pairs * steps / self.delta) / (2 * times)
         actions = int(np.diff(table.first).max())
         outcomes = (table.following >= 0).sum(axis=1)
-        of_chances = 14 * outcomes * math.log(2 * actions * steps / self.delta) / times
+        of_laws = 14 * outcomes * math.log(2 * actions * steps / self.delta) / times
         costs = self._mean_costs - self.bonus * (high - low) * np.sqrt(of_costs)
-        distances = np.minimum(self.bonus * np.sqrt(of_chances), ANYTHING)
+        distances = np.minimum(self.bonus * np.sqrt(of_laws), ANYTHING)
         return self._plan(np.maximum(costs, low), distances, hope=True)

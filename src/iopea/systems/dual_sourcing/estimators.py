@@ -230,9 +230,9 @@ def batch_ends(periods: int, policies: int) -> Indices:
 def other_orders(ends: Indices) -> Indices:
     """Orders (k, periods), changed within batches; the same for the same batches."""
     batch = np.repeat(np.arange(ends.size), np.diff(ends, prepend=0))
-    chance = np.random.Generator(np.random.PCG64(seed_for("orders")))
+    rng = np.random.Generator(np.random.PCG64(seed_for("orders")))
     # A whole number and a fraction: batches stay where they are.
-    return np.argsort(batch + chance.random((ORDERS - 1, batch.size)), axis=1)
+    return np.argsort(batch + rng.random((ORDERS - 1, batch.size)), axis=1)
 
 
 class LevelEstimator(_Pooled):
@@ -321,19 +321,19 @@ class ProductLimitEstimator(_Pooled):
         sums = self._in_any_order(low, ends)
         if with_error:
             self._add_law_error(sums, law, shares, ends)
-        telling = self._telling(stock, low) if with_error else None
+        effective = self._effective_steps(stock, low) if with_error else None
         if not unseen.any():
-            return Estimates(sums, sizes, telling=telling)
+            return Estimates(sums, sizes, effective_steps=effective)
         high = np.where(unseen, 2 * self._bound, demand)
         whole = ends[-1:]
         change = self._simulate(high, whole, self._policies) - self._simulate(
             low, whole, self._policies
         )
         told = np.abs(change[0]) <= self._tolerance
-        return Estimates(sums * told, sizes[:, None] * told, telling=telling)
+        return Estimates(sums * told, sizes[:, None] * told, effective_steps=effective)
 
-    def _telling(self, stock: Array, demand: Array) -> Array:
-        """Periods of its own that would have told as much of each candidate."""
+    def _effective_steps(self, stock: Array, demand: Array) -> Array:
+        """Effective sample size of each candidate."""
         needed, share = self._policies[:, 0], 1.0
         if self._system.expedited_lead_time:
             held = self._simulate(demand, np.array([demand.size]), self._policies, _STOCK)

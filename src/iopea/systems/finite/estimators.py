@@ -259,7 +259,7 @@ class CountedModel(PlugInEvaluator):
         actions: Indices = np.rint(policies).astype(np.intp)
         moves, costs, sizes, source = self._seen()
         sums, told = np.zeros((2, len(sizes), len(actions)))
-        telling, memory = np.zeros((2, len(actions)))
+        effective, memory = np.zeros((2, len(actions)))
         # Policies that are judged by the same data share a model.
         informed = self._problem.informed(list(self._sources), policies)
         patterns, pattern = np.unique(informed, axis=1, return_inverse=True)
@@ -271,14 +271,14 @@ class CountedModel(PlugInEvaluator):
             sums[cells] = kernels.linearised_sums(some, *data, sizes[rows], model)
             told[cells] = sizes[rows, None] * model.known
             seen = moves[rows].sum(axis=0)
-            telling[columns] = _telling(some, seen.sum(axis=2), model.law)
+            effective[columns] = _effective_steps(some, seen.sum(axis=2), model.law)
             memory[columns] = _memory(some, seen, model) if self._problem.states > 1 else 0.0
         if len(self._sources) > 1 or not told.all():
-            telling = np.minimum(telling, told.sum(axis=0))
-            return Estimates(sums, told, telling=telling, memory=memory)
+            effective = np.minimum(effective, told.sum(axis=0))
+            return Estimates(sums, told, effective_steps=effective, memory=memory)
         unknowns = np.count_nonzero(moves.any(axis=0)) + np.count_nonzero(moves.any(axis=(0, 3)))
-        telling = np.minimum(telling, sizes.sum())
-        return Estimates(sums, sizes, rank=int(unknowns), telling=telling, memory=memory)
+        effective = np.minimum(effective, sizes.sum())
+        return Estimates(sums, sizes, rank=int(unknowns), effective_steps=effective, memory=memory)
 
     def _seen(self) -> tuple[Array, Array, Array, Indices]:
         """Moves (rows, S, A, S), costs (rows, S, A), steps and source of each batch."""
@@ -337,7 +337,7 @@ def _unseen(seen: Mask) -> str | None:
     )
 
 
-def _telling(actions: Indices, seen: Array, law: Array) -> Array:
+def _effective_steps(actions: Indices, seen: Array, law: Array) -> Array:
     """Steps of its own in which a policy would have seen each of its actions as rarely.
 
     In n steps a policy takes an action n m(s) times. Of the action that was seen the least, so

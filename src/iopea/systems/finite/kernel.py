@@ -34,7 +34,7 @@ class Solution(NamedTuple):
     Attributes
     ----------
     known : bool array (n,). Whether all that a policy reaches was seen, and its cost does not
-        depend on chance in the long run: there is one recurrent class. The rest holds where so.
+        depend on noise in the long run: there is one recurrent class. The rest holds where so.
     gain : array (n,). Average cost [g].
     bias : array (n, S). Zero in state 0 [v].
     law : array (n, S). Stationary probabilities [m].

@@ -97,7 +97,7 @@ class FiniteSimulator(Simulator):
             policy = policies[solution.known.argmin()]
             raise InputError(
                 f"Policy {show_policy(tuple(policy))} has several recurrent classes: its average "
-                "cost depends on chance."
+                "cost depends on where the chain ends up."
             )
         return solution.gain
 

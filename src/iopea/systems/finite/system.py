@@ -7,7 +7,7 @@ the next state are seen. A policy is a list of S actions. What tells of what is 
     A policy tells of itself alone: by the costs that were seen while it was played (estimator
     ``"own"``), or by the model that is counted from its data (``"model"``).
 ``"full-feedback"``
-    In each step the cost and the next state of *every* action are seen, as where chance does not
+    In each step the cost and the next state of *every* action are seen, as where the noise does not
     depend on what is done. Policies that visit the same states then inform each other.
 a matrix
     Row i says which policies policy i informs. A policy is judged by the model that is counted from

@@ -16,8 +16,8 @@ from iopea.systems.queue.system import QueueSystem
 class ServiceRateQueue(Problem):
     """What the manager of a queue knows: the queue, and its service rates.
 
-    Made of the keys of :class:`~iopea.systems.queue.system.QueueSystem` and of
-    :class:`~iopea.systems.queue.service_rates.ServiceRates`, or of any other family as ``policies``.
+    Made of the keys of :class:`~iopea.QueueSystem` and of :class:`~iopea.ServiceRates`, or of any
+    other family as ``policies``.
 
     Examples
     --------

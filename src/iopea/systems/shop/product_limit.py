@@ -53,16 +53,16 @@ class ProductLimit:
 
     @property
     def values(self) -> Array:
-        """Values that have a chance, ascending; infinity for what lies beyond all seen."""
+        """Values of positive probability, ascending; infinity for what lies beyond all seen."""
         values = self._seen[np.diff(self._below) > 0]
         return np.append(values, np.inf) if self.beyond else values
 
     @property
     def probabilities(self) -> Array:
-        """Their chances."""
-        chances = np.diff(self._below)
-        chances = chances[chances > 0]
-        return np.append(chances, self.beyond) if self.beyond else chances
+        """Their probabilities."""
+        probabilities = np.diff(self._below)
+        probabilities = probabilities[probabilities > 0]
+        return np.append(probabilities, self.beyond) if self.beyond else probabilities
 
     def at_least(self, limits: Array, shares: Array) -> Array:
         """Demand known to be at least the limits, at these shares of the law's remainder.

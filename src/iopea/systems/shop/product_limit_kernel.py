@@ -1,4 +1,4 @@
-"""Compiled steps of the product-limit law: its cumulative chances, and draws from them.
+"""Compiled steps of the product-limit law: its cumulative probabilities, and draws from them.
 
 Values of demand that were seen are numbered in ascending order. Of each there is how often it was
 seen, and of how many periods nothing is known from it on, because they were sold out at or below.
@@ -29,7 +29,7 @@ def _accumulate(seen, gone, below):  # type: ignore[no-untyped-def]
 
 
 def accumulate(seen: Indices, gone: Indices) -> tuple[Array, float]:
-    """The chance of demand below each value and of that below or at the last, and of more.
+    """The probability of demand below each value and of that below or at the last, and of more.
 
     ``seen`` has an entry for each value, ``gone`` one more: those that outlast all values.
 
@@ -43,7 +43,7 @@ def accumulate(seen: Indices, gone: Indices) -> tuple[Array, float]:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _draw(below, beyond, values, places, shares, drawn):  # type: ignore[no-untyped-def]
     count = values.shape[0]
-    last = count  # the highest value that has a chance
+    last = count  # the highest value of positive probability
     while last > 0 and below[last] <= below[last - 1]:
         last -= 1
     highest = np.inf if beyond > 0 or last == 0 else values[last - 1]

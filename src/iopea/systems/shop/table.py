@@ -4,7 +4,7 @@ The state is the stock on hand and the orders under way, in units of the grid's 
 whole units, and the inventory position is at most U: the pairs are the points of a simplex. Stock
 on hand is continuous, and rounded to the nearest unit where a state is looked up.
 
-All that chance decides is what is left of the stock after arrivals, y: pairs with the same y are of
+All that demand decides is what is left of the stock after arrivals, y: pairs with the same y are of
 one kind. Sales min(D, y) are seen, so that a step tells what would have been left of any y' <= y:
 y' - min(D, y'). Of what lies between two points of the grid each gets a part, so that the mean is
 right. Where y was rounded up, what is left of that much is known up to half a unit.
