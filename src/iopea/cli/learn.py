@@ -183,8 +183,9 @@ def _report(
     """Runs with all they came from, as JSON values."""
     import numpy as np
 
-    gaps = best.relative_gaps(problem.simulator(truth), [result.recommendation for result in runs])
-    regrets = [iopea.relative_regret(result, best) for result in runs]
+    from iopea.simulate import compare_runs
+
+    compared = compare_runs(runs, problem.simulator(truth), best)
     return {
         "version": iopea.__version__,
         "learner": learner.name,
@@ -201,19 +202,19 @@ def _report(
                 "seed": seed,
                 "policy": _plain(result.recommendation),
                 "average_cost": result.average_cost,
-                "relative_gap": _or_null(gap),
-                "regret": result.elapsed * (result.average_cost - best.cost),
-                "relative_regret": _or_null(relative),
+                "relative_gap": _or_null(found.relative_gap),
+                "regret": found.regret,
+                "relative_regret": _or_null(found.relative_regret),
                 "epochs": result.epochs,
                 "survivors": result.survivors,
                 "effective_alpha": _or_null(result.effective_alpha),
                 "outlook": result.outlook,
             }
-            for seed, (result, gap, relative) in enumerate(zip(runs, gaps, regrets, strict=True))
+            for seed, (result, found) in enumerate(zip(runs, compared, strict=True))
         ],
         "mean_effective_alpha": _or_null(np.mean([r.effective_alpha for r in runs])),
-        "mean_relative_gap": _or_null(np.mean(gaps)),
-        "mean_relative_regret": _or_null(np.mean(regrets)),
+        "mean_relative_gap": _or_null(np.mean([found.relative_gap for found in compared])),
+        "mean_relative_regret": _or_null(np.mean([found.relative_regret for found in compared])),
     }
 
 
