@@ -31,7 +31,7 @@ from iopea.types import Array, Indices, Mask, State
 
 Value = TypeVar("Value")
 #: How a part is read back from what was saved.
-Reader = Callable[[Any], Any]
+Reader = Callable[..., Any]
 
 #: What is said of a state that can't be loaded.
 DAMAGED = "Cannot load a state of which parts are missing or damaged."

@@ -89,7 +89,7 @@ def test_what_the_last_look_knew_is_saved(looks, restart, tmp_path):
     assert (look is None) == (looks == 0)
     if look is not None:
         assert look["steps"].shape == (first.survivors,)
-        assert all(0 < chance < 0.05 for chance in look["chances"])
+        assert all(0 < each < 0.05 for each in look["probabilities"])
     iopea.save_state(state, tmp_path / "learner.npz")
     iopea.save_state(system.state_dict(), tmp_path / "system.npz")
     second, again = learner_with(settings), problem.simulator(DEMAND, seed=9)
@@ -296,7 +296,7 @@ def test_a_state_is_json_and_arrays():
         return "array" if isinstance(value, np.ndarray) else value
 
     state = without_arrays(learner.state_dict())
-    assert state["schema"] == 4
+    assert state["schema"] == 5
     assert json.loads(json.dumps(state))["learner"] == "iopea"
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar, Protocol
 from iopea.errors import InputError
 from iopea.model import check_count
 from iopea.problems.base import Problem
+from iopea.state import DAMAGED, Stateful, gather, restore
 from iopea.types import (
     Controller,
     EpochRecord,
@@ -22,7 +23,7 @@ from iopea.types import (
 )
 
 #: Version of what ``state_dict`` writes.
-SCHEMA = 4
+SCHEMA = 5
 #: Share of a parameter, or of the largest one, below which a difference is how people write it.
 _AS_WRITTEN = 1e-9
 #: Parameters of a policy that are named one by one.
@@ -39,11 +40,11 @@ class Oracle(Protocol):
         """The policy that would have cost least on the chance of the first steps of this run."""
 
 
-class Learner(ABC):
+class Learner(Stateful, ABC):
     """Learns a policy from what was observed, one step or a million at a time.
 
-    The public verbs check; a learner writes the private hooks ``_ask``,
-    ``_tell``, ``_state`` and ``_load``.
+    The public verbs check; a learner writes the private hooks ``_ask`` and ``_tell``, and
+    declares its state in ``saved``.
 
     Attributes
     ----------
@@ -150,7 +151,7 @@ class Learner(ABC):
             self.steps = int(state["steps"])
         except Exception:  # whatever a damaged state makes the parts raise
             self._load(before)
-            raise InputError("Cannot load a state of which parts are missing or damaged.") from None
+            raise InputError(DAMAGED) from None
 
     @abstractmethod
     def recommend(self) -> Recommendation:
@@ -221,11 +222,12 @@ class Learner(ABC):
     @abstractmethod
     def _tell(self, trajectory: Trajectory) -> None: ...
 
-    @abstractmethod
-    def _state(self) -> State: ...
+    def _state(self) -> State:
+        """What the learner itself saves: all that is declared."""
+        return gather(self)
 
-    @abstractmethod
-    def _load(self, state: State) -> None: ...
+    def _load(self, state: State) -> None:
+        restore(self, state)
 
 
 def _shown(played: Policy | Controller) -> str:

@@ -23,6 +23,7 @@ from iopea.model import Model, check_count
 from iopea.policies import PolicyClass
 from iopea.problems.control import Control
 from iopea.problems.tabular import Tabular
+from iopea.state import Stateful, gather, restore
 from iopea.types import (
     Array,
     Claim,
@@ -98,11 +99,12 @@ class Constants:
         return 1
 
 
-class Evaluator(ABC):
+class Evaluator(Stateful, ABC):
     """Follows the real system and evaluates all candidates along its trajectory.
 
     It is given what was observed, never the truth. One evaluator lives as long
-    as a run; eliminated policies are dropped from it with :meth:`keep`.
+    as a run; eliminated policies are dropped from it with :meth:`keep`. Its state is
+    declared in ``saved``.
     """
 
     #: Whether policies that the played one does not inform are estimated nevertheless.
@@ -155,14 +157,6 @@ class Evaluator(ABC):
     @abstractmethod
     def keep(self, mask: Mask) -> None:
         """Keep only these of the remaining policies."""
-
-    @abstractmethod
-    def state_dict(self) -> State:
-        """Everything needed to go on, as JSON values and arrays."""
-
-    @abstractmethod
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
 
 
 class PlugInEvaluator(Evaluator):
@@ -633,11 +627,11 @@ class PolicyController(Controller):
         return f"{self.problem.family.kind} policy {show_policy(self.policy)}"
 
 
-class Simulator(ABC):
+class Simulator(Stateful, ABC):
     """The truth: plays policies and knows what they cost.
 
-    A subclass writes how policies are played and what is saved. Where the problem has a
-    ``control``, it is a :class:`~iopea.problems.stepped.SteppedSimulator`.
+    A subclass writes how policies are played, and declares its state in ``saved``. Where the
+    problem has a ``control``, it is a :class:`~iopea.problems.stepped.SteppedSimulator`.
     """
 
     problem: Problem
@@ -694,11 +688,12 @@ class Simulator(ABC):
         self._load(state["system"])
         self.seed = int(state["seed"])  # of which hindsight and further copies are made
 
-    @abstractmethod
-    def _state(self) -> State: ...
+    def _state(self) -> State:
+        """What is saved of the system: all that is declared."""
+        return gather(self)
 
-    @abstractmethod
-    def _load(self, state: State) -> None: ...
+    def _load(self, state: State) -> None:
+        restore(self, state)
 
 
 def as_policies(policies: Array) -> Array:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from iopea.types import Array, Estimates, Indices, Mask, State
+from iopea.state import Stateful, array, indices, parts
+from iopea.types import Array, Estimates, Indices, Mask
 
 #: Length of the first batches.
 FIRST_BATCH = 4
@@ -20,12 +21,14 @@ MOST_GROUPED = 128
 _NONE = np.empty((0, 0))
 
 
-class Batches:
+class Batches(Stateful):
     """The cost of the batch in progress and of the finished ones.
 
     Where batches are cut depends on the number of steps alone, not on how the
     steps were delivered. The number of batches is even whenever they are joined.
     """
+
+    saved = parts(running=array, filled=int, size=int, costs=array)
 
     def __init__(self, policies: int, dtype: str = "float64") -> None:
         self.running = np.zeros(policies, dtype=dtype)
@@ -64,23 +67,8 @@ class Batches:
         self.running = self.running[mask]
         self.costs = np.compress(mask, self.costs, axis=1)
 
-    def state_dict(self) -> State:
-        """The counts and arrays."""
-        return {
-            "running": self.running.copy(),
-            "filled": self.filled,
-            "size": self.size,
-            "costs": self.costs.copy(),
-        }
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self.running = np.array(state["running"])
-        self.costs = np.array(state["costs"])
-        self.filled, self.size = int(state["filled"]), int(state["size"])
-
-
-class GroupedBatches:
+class GroupedBatches(Stateful):
     """Costs of groups of policies, each group judged by steps of its own.
 
     Where the batches of a group are cut depends on the number of its steps alone. Row b holds the
@@ -93,6 +81,8 @@ class GroupedBatches:
     count : int. How many groups there are: 0, 1, and so on.
     first : int. Length of the first batches; 1 will do where steps are independent.
     """
+
+    saved = parts(groups=indices, finished=indices, filled=indices, size=indices, sums=array)
 
     def __init__(self, groups: Indices, count: int, first: int = FIRST_BATCH) -> None:
         self._groups: Indices = np.array(groups, dtype=np.intp)
@@ -145,21 +135,3 @@ class GroupedBatches:
         """Keep only these policies."""
         self._groups = self._groups[mask]
         self._sums = np.compress(mask, self._sums, axis=1)
-
-    def state_dict(self) -> State:
-        """The counts and arrays."""
-        return {
-            "groups": self._groups.copy(),
-            "finished": self._finished.copy(),
-            "filled": self._filled.copy(),
-            "size": self._size.copy(),
-            "sums": self._sums.copy(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._groups = np.array(state["groups"], dtype=np.intp)
-        self._finished = np.array(state["finished"], dtype=np.intp)
-        self._filled = np.array(state["filled"], dtype=np.intp)
-        self._size = np.array(state["size"], dtype=np.intp)
-        self._sums = np.array(state["sums"])
