@@ -226,17 +226,13 @@ def test_roll_out_equals_the_plain_system_from_any_state(system, demand, above):
     held = held * 3.0 if above else held
     for j, policy in enumerate(policies):
         state = as_states(held[:, [j]], lead_times)[0]
-        regular, expedited = np.array(state[1]), np.array(state[2])
-        played, on_hand, columns = kernels.roll_out(
-            policy, np.array(demand), state[0], regular, expedited
-        )
-        assert played == len(demand)
+        row = held[:, j].copy()
+        columns = kernels.roll_out(policy, np.array(demand), row, lead_times[0])
+        assert columns.shape == (4, len(demand))
         for t, wanted in enumerate(demand):
             state, *expected = dual_index_period(state, policy, wanted)
             assert columns[:, t] == pytest.approx(expected, abs=1e-9)
-        assert on_hand == pytest.approx(state[0], abs=1e-9)
-        assert regular == pytest.approx(state[1], abs=1e-9)
-        assert expedited == pytest.approx(state[2], abs=1e-9)
+        assert row == pytest.approx((state[0], *state[1], *state[2]), abs=1e-9)
 
 
 @given(systems_of(), demand_of)
@@ -246,9 +242,8 @@ def test_roll_out_and_replay_are_one_system(system, demand):
     batches, _ = replay(policies, lead_times, demand, [len(demand)], held=held)
     holding, price, on_regular, on_expedited = COSTS
     for j, policy in enumerate(policies):
-        regular, expedited = np.split(held[1:, j].copy(), [lead_times[0]])
-        _, _, (stock, sales, fast, slow) = kernels.roll_out(
-            policy, np.array(demand), held[0, j], regular, expedited
+        stock, sales, fast, slow = kernels.roll_out(
+            policy, np.array(demand), held[:, j].copy(), lead_times[0]
         )
         costs = holding * (stock - sales) - price * sales + on_regular * slow + on_expedited * fast
         assert batches[0, j] == pytest.approx(costs.sum(), abs=1e-8)
@@ -265,26 +260,26 @@ def test_the_real_state_follows_from_stock_and_sales(system, second, demand, cha
     """Bit for bit, also when the policy changes, and whatever the demand that was lost."""
     policies, lead_times, held = system
     change = min(change, len(demand))
-    regular, expedited = np.split(held[1:, 0].copy(), [lead_times[0]])
-    on_hand = held[0, 0]
-    followed, seen_regular, seen_expedited = on_hand, regular.copy(), expedited.copy()
+    row = held[:, 0].copy()
+    followed, last = row[0], 1 + lead_times[0]
+    seen_regular, seen_expedited = row[1:last].copy(), row[last:].copy()
     for policy, part in ((policies[0], demand[:change]), (second, demand[change:])):
-        _, on_hand, columns = kernels.roll_out(policy, np.array(part), on_hand, regular, expedited)
+        columns = kernels.roll_out(policy, np.array(part), row, lead_times[0])
         followed, bad = kernels.follow(
             always(policy, len(part)), followed, seen_regular, seen_expedited, columns[0],
             columns[1], 1e-9,
         )  # fmt: skip
         assert not bad.any()
-    assert followed == on_hand
-    np.testing.assert_array_equal(seen_regular, regular)
-    np.testing.assert_array_equal(seen_expedited, expedited)
+    assert followed == row[0]
+    np.testing.assert_array_equal(seen_regular, row[1:last])
+    np.testing.assert_array_equal(seen_expedited, row[last:])
 
 
 def test_rounded_records_do_not_add_up():
     rng = np.random.default_rng(6)
     demand = np.where(rng.random(2000) < 0.3, 0.0, rng.exponential(1.5, 2000))
-    regular, expedited = np.zeros(4), np.zeros(1)
-    _, _, columns = kernels.roll_out((3.3, 7.7), demand, 0.0, regular, expedited)
+    row = np.zeros(6)
+    columns = kernels.roll_out((3.3, 7.7), demand, row, 4)
     stock, sales = np.round(columns[:2], 2)
     seen_regular, seen_expedited = np.zeros(4), np.zeros(1)
     _, bad = kernels.follow(
@@ -292,7 +287,7 @@ def test_rounded_records_do_not_add_up():
         np.minimum(sales, stock), 0.04,
     )  # fmt: skip
     assert not bad.any()
-    np.testing.assert_allclose(seen_regular, regular, atol=0.04)
+    np.testing.assert_allclose(seen_regular, row[1:5], atol=0.04)
 
 
 def test_sold_out_is_sold_out_however_records_are_rounded():
@@ -312,13 +307,11 @@ def test_a_stock_that_orders_do_not_explain_is_counted_and_taken_over():
 
 
 def test_roll_out_stops_as_soon_as_the_system_is_empty():
-    regular, expedited = np.array([1.0, 0.0]), np.array([0.5])
-    played, on_hand, columns = kernels.roll_out(
-        (0.0, 0.0), np.array([0.5, 0.0, 2.5, 1.0]), 1.0, regular, expedited, stop_when_empty=True
+    row = np.array([1.0, 1.0, 0.0, 0.5])
+    columns = kernels.roll_out(
+        (0.0, 0.0), np.array([0.5, 0.0, 2.5, 1.0]), row, 2, stop_when_empty=True
     )
-    assert (played, on_hand) == (3, 0.0)
-    assert not regular.any()
-    assert not expedited.any()
+    assert not row.any()
     assert columns.tolist() == [[2.5, 2.0, 2.0], [0.5, 0.0, 2.0], [0.0] * 3, [0.0] * 3]
 
 
@@ -326,15 +319,12 @@ def test_roll_out_stops_as_soon_as_the_system_is_empty():
 @settings(deadline=None, max_examples=60)
 def test_without_an_expedited_level_it_is_the_base_stock_system(level, lead_time, demand):
     path = np.array(demand)
-    _, left, (stock, sales, fast, _) = kernels.roll_out(
-        (0.0, level), path, 0.0, np.zeros(lead_time), np.zeros(lead_time - 1)
-    )
-    _, on_hand, single_stock, single_sales, _, _ = lost_sales.roll_out(
-        level, path, 0.0, np.zeros(lead_time)
-    )
+    row, single = np.zeros(2 * lead_time), np.zeros(1 + lead_time)
+    stock, sales, fast, _ = kernels.roll_out((0.0, level), path, row, lead_time)
+    single_stock, single_sales, _ = lost_sales.roll_out(level, path, single)
     np.testing.assert_allclose(stock, single_stock, rtol=0, atol=1e-9)
     np.testing.assert_allclose(sales, single_sales, rtol=0, atol=1e-9)
-    assert left == pytest.approx(on_hand, abs=1e-9)
+    assert row[0] == pytest.approx(single[0], abs=1e-9)
     assert not fast.any()
 
 
@@ -342,8 +332,8 @@ def test_without_an_expedited_level_it_is_the_base_stock_system(level, lead_time
 def test_rounding_is_not_an_order(lead_times):
     rng = np.random.default_rng(7)
     demand = np.where(rng.random(3000) < 0.5, 0.0, rng.exponential(1.0, 3000))
-    _, _, (_, sales, fast, slow) = kernels.roll_out(
-        (2.1, 5.3), demand, 0.0, np.zeros(lead_times[0]), np.zeros(lead_times[1])
+    _, sales, fast, slow = kernels.roll_out(
+        (2.1, 5.3), demand, np.zeros(1 + sum(lead_times)), lead_times[0]
     )
     orders = np.concatenate([fast, slow])
     assert (orders[orders > 0] > 1e-9).all()

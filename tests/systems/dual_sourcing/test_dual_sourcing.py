@@ -9,14 +9,21 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import iopea
-from iopea import IOPEA, InformationOrder, InputError, LostSales, Trajectory
+from iopea import (
+    IOPEA,
+    InformationOrder,
+    InputError,
+    LostSales,
+    ModelMismatchError,
+    Trajectory,
+)
 from iopea.demand import Constant, Empirical, Exponential, Poisson
 from iopea.elimination.critical import studentise
 from iopea.orders.checking import check_order
 from iopea.problem_files import parse_problem
 from iopea.seeds import seed_for
 from iopea.systems.dual_sourcing import DualSourcing
-from iopea.systems.dual_sourcing.dual_index import DualIndex
+from iopea.systems.dual_sourcing.dual_index import LevelPairs
 from iopea.systems.dual_sourcing.estimators import batch_ends, other_orders, shares_of
 from iopea.systems.dual_sourcing.replay import ReplayEstimator
 from iopea.systems.shop.base import Levels
@@ -236,7 +243,7 @@ ranges = st.builds(
 @given(ranges, ranges, st.sampled_from([0.25, 0.3, 0.5, 1.0, 3.0]))
 @settings(deadline=None, max_examples=200)
 def test_a_net_has_one_policy_for_all_that_do_the_same(expedited, regular, radius):
-    policies = DualIndex(expedited, regular)
+    policies = LevelPairs(expedited, regular)
     for part, axes in (
         (policies.net(radius), [axis.net(radius) for axis in policies._axes]),
         (policies.thinned(4, radius), [axis.thinned(4, radius) for axis in policies._axes]),
@@ -323,7 +330,11 @@ def test_replay_from_sales_equals_the_real_rollout(expedited, played, lower, dem
 
 def sales_of(problem, played, demand):
     """What the paper's equations say is sold."""
-    state = (0.0, (0.0,) * problem.system.regular_lead_time, (0.0,) * problem.system.expedited_lead_time)
+    state = (
+        0.0,
+        (0.0,) * problem.system.regular_lead_time,
+        (0.0,) * problem.system.expedited_lead_time,
+    )
     sales = []
     for wanted in demand:
         state, _, sold, _, _ = dual_index_period(state, played, wanted)
@@ -432,8 +443,9 @@ def test_candidates_go_on_from_the_real_state_cut_to_their_level(expedited, play
                 for j, candidate in enumerate(candidates):
                     if order.informs(i, len(plays) + j):
                         (costs,) = dual_replay_twin(
-                            [candidate], problem.system.lead_times, part[t:].tolist(), problem.system.unit_costs,
-                            [part.size - t], [cut(state, max(candidate))],
+                            [candidate], problem.system.lead_times, part[t:].tolist(),
+                            problem.system.unit_costs, [part.size - t],
+                            [cut(state, max(candidate))],
                         )  # fmt: skip
                         totals[j] += costs[0]
                         steps[j] += part.size - t
@@ -516,7 +528,11 @@ def test_candidates_are_simulated_on_the_periods_that_tell_of_all(lead_times, es
     np.testing.assert_array_equal(estimates.steps, sample.size)
     replayed, before = in_any_order(sample, len(candidates), lead_times[0])
     _, expected = dual_replay_twin(
-        candidates, lead_times, replayed.tolist(), problem.system.unit_costs, [before, replayed.size]
+        candidates,
+        lead_times,
+        replayed.tolist(),
+        problem.system.unit_costs,
+        [before, replayed.size],
     )
     total = estimates.sums.sum(axis=0)
     np.testing.assert_allclose(total, np.array(expected) / 8, rtol=0, atol=1e-6)
@@ -603,8 +619,8 @@ def test_of_a_candidate_that_held_more_few_periods_tell(expedited):
             needed, factor = np.mean(held[before.size :]), 2
         enough = int((stock >= needed - 1e-6 * problem.family.bound).sum())
         expected.append(min(factor * enough, 900))
-    telling = evaluator.estimates().telling
-    assert telling.tolist() == expected
+    effective = evaluator.estimates().effective_steps
+    assert effective.tolist() == expected
     assert len(set(expected)) > 3
     assert min(expected) < 450
     assert max(expected) == 900
@@ -615,7 +631,7 @@ def test_where_all_demand_was_seen_every_period_tells():
     evaluator = problem.evaluator(np.array([[1.0, 4.0], [3.0, 8.0]]))
     demand = np.minimum(sporadic(200), 9.0)
     evaluator.observe(simulator(problem, demand).play((10.0, 10.0), 200).trajectory, True)
-    assert evaluator.estimates().telling is None
+    assert evaluator.estimates().effective_steps is None
     assert evaluator.estimates().steps.tolist() == [200, 200]
 
 
@@ -950,8 +966,7 @@ def test_a_return_ends_in_the_empty_system(estimator):
             returned += 1
         elif play.epoch not in epochs:
             epochs.add(play.epoch)
-            assert system._on_hand == 0
-            assert not system._regular.any()
+            assert not system._held.any()
         learner.tell(system.play(play.policy, play.steps, play.until_start).trajectory)
     assert returned >= 3
 
@@ -1074,26 +1089,27 @@ def test_files_of_dual_sourcing_need_a_demand_and_nothing_else():
 
 
 def test_impossible_trajectories_are_refused():
-    for path, words in [
-        (Trajectory((3.0, 5.0), stock=[3.0], sales=[3.5]), "3.5"),
-        (Trajectory((3.0, 5.0), stock=[-1.0], sales=[0.0]), "-1.0"),
-        (Trajectory((3.0, 5.0), stock=[1.0], sales=[-0.5]), "-0.5"),
-        (Trajectory((3.0, 5.0), stock=[1.0]), "stock, sales"),
-        (Trajectory((3.0, 5.0), stock=[1.0], sales=[1.0], demand=[2.0]), "demand"),
+    for path, kind, words in [
+        (Trajectory((3.0, 5.0), stock=[3.0], sales=[3.5]), ModelMismatchError, "3.5"),
+        (Trajectory((3.0, 5.0), stock=[-1.0], sales=[0.0]), InputError, "-1.0"),
+        (Trajectory((3.0, 5.0), stock=[1.0], sales=[-0.5]), InputError, "-0.5"),
+        (Trajectory((3.0, 5.0), stock=[1.0]), InputError, "stock, sales"),
+        (Trajectory((3.0, 5.0), stock=[1.0], sales=[1.0], demand=[2.0]), InputError, "demand"),
     ]:
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(kind, match=words):
             shop().check(path)
 
 
 def test_a_wrong_tell_is_refused_and_changes_nothing():
     learner = IOPEA(SMALL, radius=1.0)
     before, played = learner.state_dict(), learner.ask().policy
-    for path, words in [
-        (Trajectory((1.0, 9.0), stock=[1.0], sales=[1.0]), "Cannot tell of policy 1, 9"),
-        (Trajectory(3.0, stock=[1.0], sales=[1.0]), "Cannot tell of policy 3"),
-        (Trajectory(played, stock=[3.0], sales=[4.0]), "4.0"),
+    for policy, sales, kind, words in [
+        ((1.0, 9.0), 1.0, InputError, "Cannot tell of policy 1, 9"),
+        (3.0, 1.0, InputError, "Cannot tell of policy 3"),
+        (played, 4.0, ModelMismatchError, "4.0"),
     ]:
-        with pytest.raises(InputError, match=words):
+        path = Trajectory(policy, stock=[3.0], sales=[sales])
+        with pytest.raises(kind, match=words):
             learner.tell(path)
     assert_same_state(learner.state_dict(), before)
 
