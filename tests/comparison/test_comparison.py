@@ -208,7 +208,7 @@ def test_other_versions_profiles_and_folders_are_refused(alone, tmp_path):
 def test_results_of_another_version_are_refused(alone, tmp_path):
     key = small_tasks()[0].key
     rows = [{**row, "version": "0.0.9"} for row in alone.rows(key)]
-    with pytest.raises(InputError, match=r"done by iopea 0\.0\.9, and this is"):
+    with pytest.raises(InputError, match=r"run by iopea 0\.0\.9, and this is"):
         Store(tmp_path / "out", ABOUT).add(key, rows)
 
 

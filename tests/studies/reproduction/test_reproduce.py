@@ -166,7 +166,7 @@ def test_curves_are_drawn_with_their_names():
         (("reproduce", "--only", "queue"), "Unknown setting 'queue'"),
         (("reproduce", "--rows", "iopeas"), "Unknown row 'iopeas': did you mean 'iopea'"),
         (("reproduce", "--seeds", "0"), "--seeds"),
-        (("reproduce", "--seeds", "many"), "'many' is not a whole number"),
+        (("reproduce", "--seeds", "many"), "Invalid value 'many' for '--seeds'"),
         (("reproduce", "--rows", "erm", "--without", "erm"), "No row is left"),
         (("reproduce", "figure2", "--rows", "erm"), "figure2 is made whole"),
         (("reproduce", "--only", "queue-fixed", "--document", "a.md"), "--document is made whole"),

@@ -25,6 +25,7 @@ def level(full: bool) -> float:
 def above_zero(sample: Array) -> float:
     """One-sided p-value of Student's test that a mean is at most 0.
 
+    >>> import numpy as np
     >>> above_zero(np.array([1.0, 1.0])), above_zero(np.array([0.0, 0.0]))
     (0.0, 1.0)
     """
@@ -80,6 +81,7 @@ def at_most_worst(claim: str, sample: Array, other: Array, factor: float, alarm:
 def seldom(claim: str, failed: Mask, share: float, alarm: float) -> Check:
     """Check that an event has at most some probability, by its count in independent runs.
 
+    >>> import numpy as np
     >>> seldom("never", np.array([True] * 12), 0.15, 1e-9).passed
     False
     >>> seldom("never", np.array([True] + [False] * 11), 0.15, 1e-9).passed
