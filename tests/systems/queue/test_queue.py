@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from iopea.systems.queue.service_rates import FEWEST_EVENTS
 
 import exact_mdp as mdp
 import iopea
@@ -12,6 +11,7 @@ from iopea import InputError, ModelMismatchError, Trajectory
 from iopea.problem_files import parse_problem
 from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.systems.queue import kernel as kernels
+from iopea.systems.queue.service_rates import FEWEST_EVENTS
 from iopea.testing.twins import assert_same_state
 
 ALL = np.array([[a, b, c] for a in range(4) for b in range(4) for c in range(4)], dtype=float)
@@ -42,18 +42,24 @@ def large(**changes):
 def model(problem, rates):
     """Transitions (S, A, S) and costs (S, A) of the uniformised chain, as in the paper."""
     arrival_rate, deadline_rate = rates
-    states, actions, uniform = problem.system.buffer + 1, problem.system.max_rate + 1, problem.system.uniform_rate
+    states, actions, uniform = (
+        problem.system.buffer + 1,
+        problem.system.max_rate + 1,
+        problem.system.uniform_rate,
+    )
     transitions = np.zeros((states, actions, states))
     costs = np.zeros((states, actions))
     for s in range(states):
         for a in range(actions):
-            if s < problem.buffer:
-                transitions[s, a, s + 1] = arrival_rate * problem.profile[s] / uniform
+            if s < problem.system.buffer:
+                transitions[s, a, s + 1] = arrival_rate * problem.system.profile[s] / uniform
             if s > 0:
                 transitions[s, a, s - 1] = (s * deadline_rate + a) / uniform
             transitions[s, a, s] = 1 - transitions[s, a].sum()
             missed = s * deadline_rate / uniform
-            costs[s, a] = problem.power_costs[a] / uniform + problem.miss_penalty * missed
+            costs[s, a] = (
+                problem.system.power_costs[a] / uniform + problem.system.miss_penalty * missed
+            )
     return transitions, costs
 
 
@@ -128,11 +134,11 @@ def test_costs_are_those_of_the_uniformised_chain(instance, data):
     truth = QueueRates(arrival_rate=rates[0], deadline_rate=rates[1])
     transitions, costs = model(problem, rates)
     assert transitions.min() >= -1e-12
-    states = np.arange(problem.buffer + 1)
+    states = np.arange(problem.system.buffer + 1)
     chain = transitions[states, policy], costs[states, policy]
     gain, _ = mdp.gain_and_bias(*chain)
     assert exact(problem, [policy], truth)[0] == pytest.approx(gain, rel=1e-9)
-    law = kernels.stationary(np.array([policy], dtype=float), rates, problem.profile)[0]
+    law = kernels.stationary(np.array([policy], dtype=float), rates, problem.system.profile)[0]
     np.testing.assert_allclose(law, mdp.stationary(chain[0]), atol=1e-12)
 
 
@@ -178,12 +184,15 @@ def test_slopes_are_derivatives(instance, data):
     rate = st.integers(0, problem.system.max_rate)
     policy = np.array([data.draw(st.tuples(*[rate] * (problem.system.buffer + 1)))], dtype=float)
     cost, *slopes = kernels.slopes(policy, rates, *problem.system.known)
-    assert cost == pytest.approx(kernels.average_costs(policy, rates, *problem.known), rel=1e-12)
+    assert cost == pytest.approx(
+        kernels.average_costs(policy, rates, *problem.system.known), rel=1e-12
+    )
     for axis, slope in enumerate(slopes):
         step = np.zeros(2)
         step[axis] = 1e-4 * rates[axis]
         up, down = (
-            kernels.average_costs(policy, rates + sign * step, *problem.known) for sign in (1, -1)
+            kernels.average_costs(policy, rates + sign * step, *problem.system.known)
+            for sign in (1, -1)
         )
         # Central differences are off by the third derivative, a share of 1e-8, and by rounding.
         assert slope * step.max() == pytest.approx((up - down) / 2, rel=1e-5, abs=1e-9 * cost[0])
@@ -216,13 +225,13 @@ def test_the_profile_of_arrivals():
     assert queue(buffer=4).system.profile.tolist() == [1, 0.75, 0.5, 0.25, 0]
     assert queue(buffer=4, arrivals="fixed").system.profile.tolist() == [1, 1, 1, 1, 0]
     assert queue(buffer=1).system.profile.tolist() == [1, 0]
-    assert queue(arrivals=[3.0, 6.0, 9.0]).profile.tolist() == [0.5, 1, 0]
+    assert queue(arrivals=[3.0, 6.0, 9.0]).system.profile.tolist() == [0.5, 1, 0]
 
 
 @pytest.mark.parametrize("arrivals", ["decaying", "fixed"])
 def test_time_back_to_the_empty_queue(arrivals):
     problem = queue(arrivals=arrivals, buffer=4)
-    transitions = model(problem, (6.0, 3.0))[0][:, problem.max_rate]
+    transitions = model(problem, (6.0, 3.0))[0][:, problem.system.max_rate]
     expected = np.linalg.solve(np.eye(4) - transitions[1:, 1:], np.ones(4))
     assert problem.simulator(RATES).restart_time() == pytest.approx(expected.max())
 
@@ -675,7 +684,10 @@ def test_the_smallest_uniformisation_constant_is_the_published_one(arrivals):
         least = problem.system.uniform_rate - (
             10.0 if buffer * 10 + 3 >= 10 + (buffer - 1) * 10 + 3 else 0
         )
-        assert queue(buffer=buffer, arrivals=arrivals, uniformization=least).uniform_rate == least
+        assert (
+            queue(buffer=buffer, arrivals=arrivals, uniformization=least).system.uniform_rate
+            == least
+        )
 
 
 @pytest.mark.parametrize(
