@@ -111,6 +111,8 @@ _HOMES = {
     "best_in_class": "iopea.simulate",
     "BestInClass": "iopea.simulate",
     "relative_regret": "iopea.simulate",
+    "compare_to_best": "iopea.simulate",
+    "ComparedRun": "iopea.simulate",
     # what the theorems say
     "Bound": "iopea.theory",
     "regret": "iopea.theory",
@@ -180,7 +182,9 @@ if TYPE_CHECKING:
     from iopea.problems.base import Simulator as Simulator
     from iopea.problems.base import System as System
     from iopea.simulate import BestInClass as BestInClass
+    from iopea.simulate import ComparedRun as ComparedRun
     from iopea.simulate import best_in_class as best_in_class
+    from iopea.simulate import compare_to_best as compare_to_best
     from iopea.simulate import evaluate as evaluate
     from iopea.simulate import relative_regret as relative_regret
     from iopea.simulate import run as run

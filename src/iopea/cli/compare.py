@@ -33,7 +33,7 @@ def compare(
     from iopea.comparison.store import Store
     from iopea.learners import learner_named
     from iopea.problem_files import read_problem
-    from iopea.studies.reproduction.costs import SIZES
+    from iopea.simulate import EVALUATION_STEPS
 
     names = tuple(dict.fromkeys(filter(None, map(str.strip, learners.split(",")))))
     if not names:
@@ -47,7 +47,7 @@ def compare(
         names,
         horizon,
         range(first_seed, first_seed + seeds),
-        SIZES["full"].evaluation,
+        EVALUATION_STEPS,
         _command(files, names, horizon, seeds, first_seed),
     )
     console = Console(stderr=True)

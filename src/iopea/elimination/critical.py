@@ -379,7 +379,7 @@ def critical_value(
 ) -> float:
     """Solve the inequality of rule ``paired`` for c, for the worst of several shapes.
 
-    Infinite where no c will do. ``fresh`` gives, of the probability of a single difference, the part
+    Infinite where no c will do. ``fresh`` gives the part of the probability of a single difference
     that is new.
     """
     if freedom < 1:

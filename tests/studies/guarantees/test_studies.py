@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from iopea.comparison.statistics import fit_power
-from iopea.elimination.theorem import Elimination, Paired
+from iopea.elimination.paired import Paired
+from iopea.elimination.rule import Elimination
 from iopea.studies.guarantees.alpha import Alpha
 from iopea.studies.guarantees.bounds import Bounds
 from iopea.studies.guarantees.checks import above_zero, at_most, at_most_worst, seldom

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 import iopea
 from iopea.cli import app as cli
 from iopea.comparison.tables import Column, Figure, Line, Table
-from iopea.elimination.theorem import Elimination, Paired
+from iopea.elimination.paired import Paired
+from iopea.elimination.rule import Elimination
 from iopea.studies.guarantees import STUDIES, survival
 from iopea.studies.guarantees.cases import QUICK, cases, published_cases
 from iopea.studies.guarantees.study import Check, Finding, Part, Study
