@@ -165,7 +165,7 @@ def test_truncated_file(tmp_path):
     whole = path.read_bytes()
     for size in (0, 1, 3, 4, 100, len(whole) // 2, len(whole) - 30, len(whole) - 1):
         path.write_bytes(whole[:size])
-        assert "is not a whole saved state" in refused(path)
+        assert "is not a complete saved state" in refused(path)
 
 
 def test_damaged_array(tmp_path):

@@ -1,4 +1,4 @@
-"""What the library raises: every refusal is one sentence, and there are three kinds."""
+"""The errors of the library: three kinds, each with a message of one sentence."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class IopeaError(ValueError):
 
 
 class InputError(IopeaError):
-    """A value that can't be used; the message names it and what would be right."""
+    """An invalid value; the message names it and says what is valid."""
 
 
 class ModelMismatchError(IopeaError):
-    """Data at odds with the model: what was observed can't have happened in this system."""
+    """Data that contradict the model: observations that are impossible in this system."""
 
 
 class ComputationError(IopeaError):
@@ -23,7 +23,7 @@ class ComputationError(IopeaError):
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """An error for an unknown name, with the nearest known one.
+    """An error for an unknown name, which suggests the nearest known one.
 
     >>> str(unknown("rule", "pared", ["paired", "theorem"]))
     "Unknown rule 'pared': did you mean 'paired'?"

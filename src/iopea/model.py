@@ -1,4 +1,4 @@
-"""The base of everything a user configures: frozen, checked, and plain in its refusals."""
+"""The base class of everything a user configures: immutable and validated."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from iopea.errors import InputError, unknown
 
 Value = TypeVar("Value")
 
-#: Numbers beyond this overflow in the first product.
+#: Larger numbers could overflow when they are multiplied.
 LARGEST = 1e300
 
 
 class Model(BaseModel):
-    """A frozen set of checked values that raises :class:`InputError`, one sentence each."""
+    """An immutable set of validated values; an invalid one raises :class:`InputError`."""
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
@@ -35,15 +35,15 @@ class Model(BaseModel):
 
 
 def _sentence(model: type[Model], error: ValidationError) -> InputError:
-    """Say the first thing that is wrong, with the value and what would be right."""
+    """A message about the first invalid value: what it is, and what is valid."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"])
     match first["type"]:
         case "missing":
             return InputError(f"{model.__name__} needs {key!r}, which is missing.")
         case "value_error":
-            # A check of ours, at any depth: its sentence is complete, with the key spelled as the
-            # user must type it, or starts after the key.
+            # Raised by one of our own validators. Its message is either a complete sentence, with
+            # the key as the user must type it, or lacks the key at its start.
             text = str(first["ctx"]["error"])
             complete = not key or text[0].isupper() or text.split()[0] in first["loc"]
             return InputError(text if complete else f"{key} {text}")
@@ -92,22 +92,22 @@ def _count(value: Any, least: int = 0) -> int:
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
-    """A whole number of at least ``least``, or a refusal that names it."""
+    """An integer of at least ``least``; otherwise an :class:`InputError` that names it."""
     return _checked(name, lambda: _count(value, least))
 
 
 def check_share(name: str, value: Any) -> float:
-    """A number strictly between 0 and 1, or a refusal that names it."""
+    """A number strictly between 0 and 1; otherwise an :class:`InputError` that names it."""
     return _checked(name, lambda: _share(value))
 
 
 def check_positive(name: str, value: Any) -> float:
-    """A number above 0, or a refusal that names it."""
+    """A number above 0; otherwise an :class:`InputError` that names it."""
     return _checked(name, lambda: _positive(value))
 
 
 def check_nonnegative(name: str, value: Any) -> float:
-    """A number of at least 0, or a refusal that names it."""
+    """A number of at least 0; otherwise an :class:`InputError` that names it."""
     return _checked(name, lambda: _nonnegative(value))
 
 

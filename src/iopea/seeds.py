@@ -1,4 +1,4 @@
-"""Seeds that depend on what a run is, never on who runs it or when."""
+"""Seeds derived from the identity of a run, never from the worker or the time."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def seed_for(*key: str | int) -> np.random.SeedSequence:
-    """A seed from names and numbers; the same key gives the same seed everywhere.
+    """A seed derived from names and numbers; the same key gives the same seed on any machine.
 
     >>> seed_for("demand", 3).entropy == seed_for("demand", 3).entropy
     True

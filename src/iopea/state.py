@@ -1,6 +1,6 @@
-"""State that is declared once, and saved and loaded from the declaration.
+"""Saving and loading the state of an object by declaring its parts.
 
-A class names the parts of its state in ``saved``, each with how it is read back:
+A class lists the parts of its state in ``saved``, each with a function that reads it back:
 
 >>> class Counter(Stateful):
 ...     saved = parts(steps=int, sums=array)
@@ -12,8 +12,8 @@ A class names the parts of its state in ``saved``, each with how it is read back
 {'steps': 3, 'sums': array([1., 2.])}
 
 The part ``steps`` is the attribute ``_steps``, or ``steps`` if there is none with an underscore. A
-subclass names only what it adds. A saved state is made of JSON values and arrays: tuples become
-lists, records dictionaries, generators and all that has a ``state_dict`` their state.
+subclass lists only what it adds. A saved state consists of JSON values and arrays: a tuple is saved
+as a list, a record as a dictionary, and a generator or anything with a ``state_dict`` as its state.
 """
 
 from __future__ import annotations
@@ -30,51 +30,51 @@ from iopea.errors import InputError
 from iopea.types import Array, Indices, Mask, State
 
 Value = TypeVar("Value")
-#: How a part is read back from what was saved.
+#: Makes a part of a state from its saved value.
 Reader = Callable[..., Any]
 
-#: What is said of a state that can't be loaded.
-DAMAGED = "Cannot load a state of which parts are missing or damaged."
+#: Message for a state that can't be loaded.
+DAMAGED = "Cannot load this state: parts of it are missing or damaged."
 
 
 class Stateful:
-    """Something whose state is declared, saved and loaded.
+    """Base class of objects that declare the parts of their state.
 
     Attributes
     ----------
-    saved : mapping. How each part of the state is read back, by its name: see :func:`parts`.
+    saved : mapping. A reader for each part of the state, by its name: see :func:`parts`.
     """
 
     saved: ClassVar[Mapping[str, Reader]] = {}
 
     def state_dict(self) -> State:
-        """Everything needed to go on, as JSON values and arrays."""
+        """Everything needed to continue, as JSON values and arrays."""
         return gather(self)
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state; one with missing or damaged parts changes nothing."""
+        """Continue from a saved state; one with missing or damaged parts changes nothing."""
         before = self.state_dict()
         try:
             restore(self, state)
-        except Exception:  # whatever a damaged state makes the readers raise
+        except Exception:  # a damaged state may raise almost anything
             restore(self, before)
             raise InputError(DAMAGED) from None
 
     def _loaded(self) -> None:
-        """Make anew what follows from what was loaded."""
+        """Recompute what is derived from the loaded parts."""
 
 
 def parts(**readers: Reader) -> Mapping[str, Reader]:
-    """Names of parts of a state, each with how it is read back.
+    """The parts of a state by name, each with its reader.
 
-    That is a type such as ``int``, one of the readers of this module, or a function of one's own;
-    :class:`Part` or :class:`Noise` for what is not read, but told its state.
+    A reader is a type such as ``int``, one of the readers of this module, or your own function;
+    :class:`Part` and :class:`Noise` mark existing objects whose state is set in place.
     """
     return readers
 
 
 class Part:
-    """Marks a part with a ``load_state_dict`` of its own."""
+    """Marks a part with its own ``load_state_dict``."""
 
 
 class Noise:
@@ -82,25 +82,25 @@ class Noise:
 
 
 def array(value: Any) -> Array:
-    """An array of numbers, of the precision that was saved."""
+    """An array of numbers, in the saved precision."""
     read = np.array(value)
     if read.dtype.kind not in "iuf":
-        raise TypeError(f"{value!r} is no array of numbers.")
+        raise TypeError(f"{value!r} is not an array of numbers.")
     return read
 
 
 def shaped(*shape: int) -> Reader:
-    """An array of numbers of this shape, where -1 is any length."""
+    """An array of numbers of this shape, where -1 stands for any length."""
     return lambda value: array(value).reshape(shape)
 
 
 def indices(value: Any) -> Indices:
-    """An array of whole numbers."""
+    """An array of integers."""
     return np.array(value, dtype=np.intp)
 
 
 def mask(value: Any) -> Mask:
-    """An array of true and false."""
+    """An array of booleans."""
     return np.array(value, dtype=np.bool_)
 
 
@@ -110,22 +110,22 @@ def numbers(value: Any) -> tuple[float, ...]:
 
 
 def optional(reader: Reader) -> Reader:
-    """What may also be None."""
+    """The same reader for a part that may be None."""
     return lambda value: None if value is None else reader(value)
 
 
 def each(reader: Reader) -> Reader:
-    """A list of such things."""
+    """A list whose elements have this reader."""
     return lambda value: [reader(one) for one in value]
 
 
 def record(kind: Callable[..., Value], **readers: Reader) -> Callable[[Any], Value]:
-    """A dataclass or a named tuple, of these fields."""
+    """A dataclass or a named tuple with these fields."""
     return lambda value: kind(**{name: reader(value[name]) for name, reader in readers.items()})
 
 
 def by_number(make: Callable[[], Value]) -> Callable[[Any], dict[int, Value]]:
-    """Parts with a state of their own by whole numbers; they are made anew and loaded."""
+    """A dictionary from integers to parts, each made by ``make`` and given its saved state."""
 
     def read(value: Any) -> dict[int, Value]:
         made = {int(number): make() for number in value}
@@ -137,12 +137,12 @@ def by_number(make: Callable[[], Value]) -> Callable[[Any], dict[int, Value]]:
 
 
 def gather(thing: Stateful) -> State:
-    """The declared state of a thing."""
+    """The declared state of an object."""
     return {name: _plain(getattr(thing, _attribute(thing, name))) for name in _declared(thing)}
 
 
 def restore(thing: Stateful, state: State) -> None:
-    """Load the declared state of a thing, and what follows from it."""
+    """Load the declared state of an object, and recompute what is derived from it."""
     for name, reader in _declared(thing).items():
         attribute, value = _attribute(thing, name), state[name]
         if reader is Part:
@@ -156,7 +156,7 @@ def restore(thing: Stateful, state: State) -> None:
 
 
 def _declared(thing: Stateful) -> dict[str, Reader]:
-    """All parts that a class and those that it extends declare, theirs first."""
+    """All parts declared by a class and its base classes, those of the bases first."""
     declared: dict[str, Reader] = {}
     for kind in reversed(type(thing).__mro__):
         declared |= vars(kind).get("saved", {})
@@ -164,12 +164,12 @@ def _declared(thing: Stateful) -> dict[str, Reader]:
 
 
 def _attribute(thing: Stateful, name: str) -> str:
-    # Methods don't count: a learner may have a part "state".
+    # Only instance attributes count: a learner may have a part "state" and a method "_state".
     return f"_{name}" if f"_{name}" in vars(thing) else name
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON values and arrays, none of which is shared with it."""
+    """A copy of a value as JSON values and arrays."""
     if isinstance(value, np.ndarray):
         return value.copy()
     if isinstance(value, Generator):

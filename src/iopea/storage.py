@@ -1,8 +1,8 @@
-"""Saving and loading states: one file of JSON and arrays, written whole or not at all.
+"""Saving and loading states: one file of JSON and arrays, written atomically.
 
 The file is a zip archive: ``state.json`` with the nesting, and one ``.npy`` member per array. In
 the JSON, a dictionary is written as ``{"dict": {...}}`` and an array as ``{"array": number}``, so
-that no key of a state can be mistaken for either. Nothing is ever pickled.
+that no key of a state can be mistaken for either. Pickle is never used.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from iopea.errors import InputError
 from iopea.types import State
 
 _NESTING = "state.json"
-#: How the name of a file ends that is not complete.
+#: Suffix of the name of an incomplete file.
 DRAFT = ".part"
 
 
 def save_state(state: State, path: str | Path) -> None:
-    """Write a state; an existing file is replaced in one step, or left as it was."""
+    """Write a state; an existing file is replaced atomically, or left unchanged on an error."""
     target = Path(path)
     arrays: list[Any] = []
     text = json.dumps(_split(state, arrays))
@@ -39,7 +39,7 @@ def save_state(state: State, path: str | Path) -> None:
 
 @contextlib.contextmanager
 def writing(path: str | Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes the place of ``path`` when it is complete, or never."""
+    """Open a temporary file for writing; on success, it replaces ``path`` atomically."""
     target = Path(path)
     if not target.name:
         raise InputError(f"Cannot write {str(path)!r}: give the path of a file.")
@@ -65,9 +65,9 @@ def load_state(path: str | Path) -> State:
             state = _join(json.loads(archive.read(_NESTING)), archive)
     except FileNotFoundError:
         raise InputError(f"There is no file {source}: give the path of a saved state.") from None
-    except Exception:  # whatever a damaged file makes the readers raise
+    except Exception:  # a damaged file may raise almost anything
         raise InputError(
-            f"{source} is not a whole saved state: give a file that save_state wrote."
+            f"{source} is not a complete saved state: give a file that save_state wrote."
         ) from None
     if not isinstance(state, dict):
         raise InputError(f"{source} is not a saved state: give a file that save_state wrote.")
@@ -79,7 +79,7 @@ def _member(number: int) -> str:
 
 
 def _split(value: Any, arrays: list[Any]) -> Any:
-    """The nesting of a state as JSON, its arrays moved to the list."""
+    """The nesting of a state as JSON; arrays are moved to the list ``arrays``."""
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:
             raise InputError(f"Cannot save an array of {value.dtype}: only numbers and text.")

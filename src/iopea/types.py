@@ -1,4 +1,4 @@
-"""The small frozen things that travel between learner, problem, simulator and report."""
+"""The immutable data types exchanged by learners, problems, simulators and reports."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ Precision = Literal["float64", "float32"]
 #: A cost of (stock after arrivals, sales, order) for one period.
 PeriodCost = Callable[[float, float, float], float]
 
-#: How an order is claimed: step by step on every path, or as a law of estimates.
+#: What an order claims: equal costs on every sample path, or estimates equal in distribution.
 Claim = Literal["sample-path", "distributional"]
 
-#: What a learner, a simulator or a stream saves: JSON values and arrays, nested.
+#: A saved state of a learner, a simulator or a stream: nested JSON values and arrays.
 State = dict[str, Any]
 
 
 class Truth(Protocol):
-    """What a simulator knows beyond the problem: a demand law, rates, transitions."""
+    """What a simulator knows and a learner does not: a demand law, rates, transitions."""
 
     def table(self) -> dict[str, object]:
-        """Its part of a problem file, as JSON values."""
+        """Its table in a problem file, as JSON values."""
 
 
 def show_policy(policy: Policy, digits: int = 10) -> str:
-    """A policy for people to read.
+    """A policy as text.
 
     >>> show_policy((3.0, 0.25))
     '3, 0.25'
@@ -47,10 +47,10 @@ def show_policy(policy: Policy, digits: int = 10) -> str:
 
 
 class Controller(ABC):
-    """A way to act that is no policy of the class: it chooses an action by the state it sees.
+    """A map from states to actions that need not be a policy of the class.
 
-    States and actions are those of the problem's ``control``. A controller never changes: the
-    same states get the same actions.
+    States and actions are those of the problem's ``control``. A controller is fixed and
+    deterministic: the same state always gets the same action.
     """
 
     @abstractmethod
@@ -59,21 +59,21 @@ class Controller(ABC):
 
     @abstractmethod
     def table(self) -> dict[str, object]:
-        """What it is, as JSON values for reports."""
+        """A description as JSON values, for reports."""
 
     @abstractmethod
     def __str__(self) -> str:
-        """What it is, in a few words."""
+        """A description in a few words."""
 
 
 class Trajectory:
-    """What could have been written down while one policy was played.
+    """What was observed while one policy was played.
 
     Parameters
     ----------
     policy : float, sequence of floats or Controller. What was played.
-    **columns : array-like. One value per step and column; which columns are
-        needed is for the problem to say.
+    **columns : array-like. One value per step in each column; which columns are
+        needed depends on the problem.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Trajectory:
     def policy(self) -> Policy:
         """The policy of the class that was played."""
         if isinstance(self._policy, Controller):
-            raise InputError(f"{self._policy} was played, which is no policy of the class.")
+            raise InputError(f"{self._policy} was played, which is not a policy of the class.")
         return self._policy
 
     @property
@@ -109,7 +109,7 @@ class Trajectory:
         return next((values.size for values in self.columns.values()), 0)
 
     def part(self, first: int, last: int) -> Trajectory:
-        """Some of the steps, in a row."""
+        """The steps from ``first`` up to, but not including, ``last``."""
         columns = {name: values[first:last] for name, values in self.columns.items()}
         return Trajectory(self._policy, **columns)
 
@@ -119,11 +119,11 @@ class Trajectory:
 
 def _as_policy(policy: ArrayLike) -> Policy:
     if isinstance(policy, tuple) and all(type(value) is float for value in policy):
-        return cast(Policy, policy)  # as learners ask for it
+        return cast(Policy, policy)  # the form that learners ask for
     try:
         return tuple(float(x) for x in np.atleast_1d(policy))
     except (TypeError, ValueError):
-        raise InputError(f"A policy is a number or several, not {policy!r}.") from None
+        raise InputError(f"A policy is one or more numbers, not {policy!r}.") from None
 
 
 def _column(name: str, values: ArrayLike) -> Array:
@@ -131,7 +131,7 @@ def _column(name: str, values: ArrayLike) -> Array:
         column = np.array(values, dtype=np.float64, ndmin=1)
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"The column {name!r} of a trajectory holds something not a number."
+            f"The column {name!r} of a trajectory holds a value that is not a number."
         ) from None
     if column.ndim != 1:
         raise InputError(
@@ -146,11 +146,11 @@ def _column(name: str, values: ArrayLike) -> Array:
 
 @dataclass(frozen=True)
 class Play:
-    """What a learner asks for: this policy or controller, for at most so many steps.
+    """What a learner asks for: a policy or controller, for at most ``steps`` steps.
 
     With ``until_start`` the play may end earlier, as soon as the system is back
-    in its initial state. A controller may be asked to run several ``copies`` of the
-    system side by side, each of which takes a step in turn.
+    in its initial state. A controller may be asked to control several ``copies`` of the
+    system in parallel, which take steps in turn.
     """
 
     policy: Policy | Controller
@@ -168,7 +168,7 @@ class Rollout:
     ----------
     trajectory : Trajectory.
     costs : array. True cost of each step.
-    elapsed : float, optional. Time that has passed, in units of the average cost; one
+    elapsed : float, optional. Elapsed time, in the unit to which the average cost refers; one
         per step if not given.
     """
 
@@ -177,15 +177,15 @@ class Rollout:
     elapsed: float | None = None
 
 
-#: Share of the largest of several costs below which they differ by rounding alone.
+#: Costs are equal up to rounding if they differ by at most this share of the largest of them.
 SAME_COST = 1e-11
 
 
 def cost_ranks(costs: Array) -> Array:
-    """Ranks of costs, from 0 on; those that differ by rounding alone share one, NaN has none.
+    """Ranks of costs, starting at 0; costs equal up to rounding share a rank, NaN has none.
 
-    Costs are piecewise linear in a level, and flat wherever the costs of the events seen add up to
-    nothing. Which of equal costs is the least must not depend on units.
+    Costs are piecewise linear in a level, and constant wherever the costs of the observed events
+    add up to 0. Which of several equal costs counts as least must not depend on units.
 
     >>> cost_ranks(np.array([0.3, np.nan, 0.1 + 0.2, 0.1]))
     array([ 1., nan,  1.,  0.])
@@ -205,16 +205,16 @@ class Estimates:
     Attributes
     ----------
     sums : array (batches, n). Cost of each policy, summed over each batch.
-    sizes : array (batches,) or (batches, n). Steps in each batch; where batches tell of
-        policies by different numbers of steps, those of each policy, 0 for nothing.
-    effective_steps : array (n,), optional. Effective sample size of each policy, where the steps
-        of the batches were less informative about some.
-    rank : int, optional. Dimensions of what is estimated, where all sums follow from so few
-        unknown numbers, whatever the number of policies.
-    jump : float. By how much more than their parameters the actions of two policies may differ in
-        a step, as where orders come in multiples.
-    memory : array (n,), optional. Steps that the system remembers under each policy, where its
-        states are seen; infinite where it has never come back to a state that it had left.
+    sizes : array (batches,) or (batches, n). Steps in each batch; by policy where the number of
+        informative steps differs between policies, 0 where a batch is not informative.
+    effective_steps : array (n,), optional. Effective sample size of each policy, where it is
+        smaller than the number of steps for some.
+    rank : int, optional. Number of unknown parameters, where the costs of all policies are
+        functions of a few.
+    jump : float. The most by which the actions of two policies may differ in a step beyond the
+        difference of their parameters, as where orders come in multiples.
+    memory : array (n,), optional. Autocorrelation time of the system under each policy in
+        steps, where its states are observed; infinite if it never returned to a state it left.
     """
 
     sums: Array
@@ -231,14 +231,14 @@ class Estimates:
 
     @cached_property
     def steps(self) -> Array:
-        """Steps that tell of each policy."""
+        """Number of informative steps of each policy."""
         if self.sizes.ndim == 1:
             return np.full(self.sums.shape[1], self.sizes.sum(), dtype=np.float64)
         return np.asarray(self.sizes.sum(axis=0), dtype=np.float64)
 
     @cached_property
     def mean(self) -> Array:
-        """Average cost of each policy; NaN where the data says nothing."""
+        """Average cost of each policy; NaN where there is no informative step."""
         total: Array = self.sums.sum(axis=0)
         mean = np.full_like(total, np.nan)
         np.divide(total, self.steps, out=mean, where=self.steps > 0)
@@ -246,7 +246,7 @@ class Estimates:
 
     @cached_property
     def best(self) -> int:
-        """The first policy whose average cost is the least, but for rounding; some must be known.
+        """The first policy of least average cost, up to rounding; at least one must be known.
 
         >>> Estimates(np.array([[0.3, 0.1 + 0.2, 0.3]]), np.ones(1)).best
         0
@@ -256,7 +256,7 @@ class Estimates:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """What an epoch left behind; ``survivors`` is None where they are too many to count."""
+    """The state of learning after an epoch; ``survivors`` is None if too many to count."""
 
     epoch: int
     steps: int
@@ -275,8 +275,8 @@ class Stop(enum.Enum):
         "Several policies may still be best: the recommendation is the best estimate "
         "among them, and more steps would narrow the range."
     )
-    LATEST = "The recommendation is the latest of this learner; it keeps no set of policies."
-    ORACLE = "This learner was told what nobody can know: it is a yardstick."
+    LATEST = "This learner keeps no set of surviving policies: the recommendation is its latest."
+    ORACLE = "This learner knows the true system: it is an oracle, for comparison only."
     NOTHING_ELIMINATED = "No policy has been eliminated yet: more steps are needed."
 
 
@@ -299,10 +299,10 @@ class RunResult:
     Attributes
     ----------
     costs : array. True cost of each step.
-    elapsed : float. Time that has passed, in units of the average cost: the steps, unless
-        they differ in length.
-    effective_alpha : float. Share of the steps that told of the recommended policy; NaN of
-        learners that don't say.
+    elapsed : float. Elapsed time, in the unit to which the average cost refers: the number of
+        steps, unless steps differ in length.
+    effective_alpha : float. Share of the steps that were informative about the recommended
+        policy; NaN for learners that do not report it.
     """
 
     costs: Array
@@ -321,5 +321,5 @@ class RunResult:
 
     @property
     def epochs(self) -> int:
-        """Epochs that were finished."""
+        """Number of finished epochs."""
         return len(self.records)
