@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 from iopea.errors import InputError
 from iopea.model import check_count
 from iopea.problems.base import Problem
-from iopea.state import DAMAGED, Stateful, gather, restore
+from iopea.state import DAMAGED, Stateful, each, gather, numbers, optional, record, restore
 from iopea.types import (
     Controller,
     EpochRecord,
@@ -24,6 +24,13 @@ from iopea.types import (
 
 #: Version of what ``state_dict`` writes.
 SCHEMA = 5
+#: How records of epochs are read back from a saved state.
+epoch_records = each(
+    record(
+        EpochRecord, epoch=int, steps=int, survivors=optional(int), lowest=numbers,
+        highest=numbers, best=numbers, threshold=float,
+    )
+)  # fmt: skip
 #: Share of a parameter, or of the largest one, below which a difference is how people write it.
 _AS_WRITTEN = 1e-9
 #: Parameters of a policy that are named one by one.

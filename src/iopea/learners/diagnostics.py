@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from scipy.special import betaln, logsumexp, xlogy
 
 from iopea.problems.base import Problem
-from iopea.types import Array, Policy, State
+from iopea.state import Stateful, each, optional, parts, shaped
+from iopea.types import Array, Policy
 
 #: Probability that anything is ever said of demand although it is independent with one law.
 FALSE_ALARM = 0.001
@@ -46,7 +47,7 @@ Kind = Literal["change", "dependence"]
 Counts = NDArray[np.int64]
 
 
-class DemandWatch:
+class DemandWatch(Stateful):
     """Counts by which to tell whether demand is independent and stays the same.
 
     The counts are whole numbers: they don't depend on how the steps were delivered.
@@ -62,6 +63,12 @@ class DemandWatch:
     >>> watch.noticed, watch.change_step
     ('change', 991)
     """
+
+    saved = parts(
+        first=each(float), size=optional(float), skipped=int, before=int, follows=shaped(3, 2),
+        recent=shaped(-1), after_recent=shaped(RECENT + 1, 2), bins=shaped(MOST_BINS, 2),
+        bin_steps=int, steps=int,
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._first: list[float] = []
@@ -181,33 +188,6 @@ class DemandWatch:
                     "be independent, so that they are less sure than they say."
                 )
         return None
-
-    def state_dict(self) -> State:
-        """All counts."""
-        return {
-            "first": list(self._first),
-            "size": self._size,
-            "skipped": self._skipped,
-            "before": self._before,
-            "follows": self._follows.copy(),
-            "recent": self._recent.copy(),
-            "after_recent": self._after_recent.copy(),
-            "bins": self._bins.copy(),
-            "bin_steps": self._bin_steps,
-            "steps": self._steps,
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._first = [float(value) for value in state["first"]]
-        self._size = None if state["size"] is None else float(state["size"])
-        self._skipped, self._before = int(state["skipped"]), int(state["before"])
-        self._follows = np.array(state["follows"], dtype=np.int64).reshape(3, 2)
-        self._recent = np.array(state["recent"], dtype=np.int64)
-        after_recent = np.array(state["after_recent"], dtype=np.int64)
-        self._after_recent = after_recent.reshape(RECENT + 1, 2)
-        self._bins = np.array(state["bins"], dtype=np.int64).reshape(MOST_BINS, 2)
-        self._bin_steps, self._steps = int(state["bin_steps"]), int(state["steps"])
 
 
 def _mixed(counts: Counts) -> Array:

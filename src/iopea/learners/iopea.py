@@ -8,20 +8,21 @@ than the best by more than the rule allows are dropped.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
 from iopea.elimination import as_rule
 from iopea.elimination.rule import Rule, Setting
 from iopea.errors import InputError, unknown
-from iopea.learners.base import Learner
+from iopea.learners.base import Learner, epoch_records
 from iopea.learners.diagnostics import DemandWatch, edge_warnings
 from iopea.learners.survivors import Implicit, Listed, Pool
 from iopea.model import check_count, check_positive, check_share
 from iopea.policies import PolicyClass, default_radius
 from iopea.problems.base import Problem
 from iopea.seeds import seed_for
+from iopea.state import Part, each, numbers, parts
 from iopea.types import (
     Array,
     Controller,
@@ -30,7 +31,6 @@ from iopea.types import (
     Play,
     Policy,
     Precision,
-    State,
     Stop,
     Trajectory,
     show_policy,
@@ -86,6 +86,10 @@ class IOPEA(Learner):
     name = "iopea"
     needs = "nothing but the information order"
     takes_any = True
+    saved = parts(
+        queue=each(numbers), played=numbers, remaining=int, observed=int, returning=bool,
+        records=epoch_records, pool=Part, watch=Part,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -305,8 +309,8 @@ class IOPEA(Learner):
         """The survivor with the best estimate; what is being played while nothing is known.
 
         Rules that don't pool use the estimates of the last finished epoch. Where the class is too
-        large for a net of the wanted radius, the best policy by estimate between the survivor and its
-        neighbours, if the records tell of them.
+        large for a net of the wanted radius, it is the best policy by estimate between the survivor
+        and its neighbours, if the records are informative about them.
         """
         if self.rule.draws_ties:
             return self._played
@@ -411,36 +415,6 @@ class IOPEA(Learner):
             )
         )
         self._open_epoch()
-
-    def _state(self) -> State:
-        return {
-            "queue": [list(policy) for policy in self._queue],
-            "played": list(self._played),
-            "remaining": self._remaining,
-            "observed": self._observed,
-            "returning": self._returning,
-            "records": [vars(record).copy() for record in self._records],
-            "pool": self._pool.state_dict(),
-            "watch": self._watch.state_dict(),
-        }
-
-    def _load(self, state: State) -> None:
-        self._queue = [tuple(map(float, policy)) for policy in state["queue"]]
-        self._played = tuple(map(float, state["played"]))
-        self._remaining = int(state["remaining"])
-        self._observed = int(state["observed"])
-        self._returning = bool(state["returning"])
-        self._records = [_record(record) for record in state["records"]]
-        self._pool.load_state_dict(state["pool"])
-        self._watch.load_state_dict(state["watch"])
-
-
-def _record(saved: dict[str, Any]) -> EpochRecord:
-    """A record from its saved form, in which tuples have become lists."""
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in saved.items()
-    }
-    return EpochRecord(**values)
 
 
 def _check_memory(memory: float) -> float:

@@ -11,12 +11,14 @@ from iopea.elimination.critical import Look
 from iopea.elimination.rule import Elimination, Rule
 from iopea.errors import InputError
 from iopea.problems.base import Evaluator, PlugInEvaluator, Problem
-from iopea.types import Array, Estimates, Mask, Policy, State, cost_ranks
+from iopea.state import Part, Stateful, array, indices, mask, numbers, optional, parts, record
+from iopea.types import Array, Estimates, Mask, Policy, cost_ranks
 
 
-class Pool(ABC):
+class Pool(Stateful, ABC):
     """The surviving set Θ_k with the evaluator of its policies."""
 
+    saved = parts(means=array, evaluator=Part)
     evaluator: Evaluator
 
     @property
@@ -62,14 +64,6 @@ class Pool(ABC):
     def estimates(self) -> Estimates:
         """What the data says of the survivors now."""
 
-    @abstractmethod
-    def state_dict(self) -> State:
-        """Everything needed to go on, as JSON values and arrays."""
-
-    @abstractmethod
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-
 
 #: Spacings of a finer net, in which the recommendation is looked for, within one of a thinned net.
 _FINER = 4
@@ -81,6 +75,13 @@ class Listed(Pool):
     Where the net had to be thinned, the best policy by estimate is looked for between its points,
     too, as far as the evaluator can tell of them. All else is about the net.
     """
+
+    saved = parts(
+        alive=indices,
+        look=optional(record(Look, steps=array, probabilities=numbers)),
+        starved=bool,
+        provisional=optional(mask),
+    )
 
     def __init__(
         self,
@@ -170,35 +171,6 @@ class Listed(Pool):
     def _policy(self, index: np.intp) -> Policy:
         return tuple(map(float, self.policies[index]))
 
-    def state_dict(self) -> State:
-        return {
-            "alive": self._alive.copy(),
-            "means": self._means.copy(),
-            "look": None if self._look is None else _saved(self._look),
-            "starved": self._starved,
-            "provisional": None if self._provisional is None else self._provisional.copy(),
-            "evaluator": self.evaluator.state_dict(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        self._alive = np.array(state["alive"], dtype=np.intp)
-        self._means = np.array(state["means"])
-        look = state["look"]
-        self._look = None if look is None else _look(look)
-        self._starved = bool(state["starved"])
-        provisional = state["provisional"]
-        self._provisional = None if provisional is None else np.array(provisional, dtype=np.bool_)
-        self.evaluator.load_state_dict(state["evaluator"])
-
-
-def _saved(look: Look) -> State:
-    return {"steps": look.steps.copy(), "probabilities": list(look.probabilities)}
-
-
-def _look(saved: State) -> Look:
-    played, unplayed = saved["probabilities"]
-    return Look(np.array(saved["steps"]), (float(played), float(unplayed)))
-
 
 class Implicit(Pool):
     """A class too large to list, all of whose policies inform each other.
@@ -207,6 +179,8 @@ class Implicit(Pool):
     rule would keep it beside that one. To show how far things stand, the policies that
     differ from the best one in a single parameter are judged after each epoch.
     """
+
+    saved = parts(last=numbers, near=array, eliminated=bool)
 
     def __init__(self, problem: Problem, evaluator: Evaluator) -> None:
         if not isinstance(evaluator, PlugInEvaluator):
@@ -265,19 +239,3 @@ class Implicit(Pool):
 
     def estimates(self) -> Estimates:
         return self.evaluator.estimates_of(self.surviving)
-
-    def state_dict(self) -> State:
-        return {
-            "last": list(self._last),
-            "near": self._near.copy(),
-            "means": self._means.copy(),
-            "eliminated": self._eliminated,
-            "evaluator": self.evaluator.state_dict(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        self._last = tuple(map(float, state["last"]))
-        self._near = np.array(state["near"])
-        self._means = np.array(state["means"])
-        self._eliminated = bool(state["eliminated"])
-        self.evaluator.load_state_dict(state["evaluator"])

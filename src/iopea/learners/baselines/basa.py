@@ -55,9 +55,10 @@ from iopea.learners.base import Learner
 from iopea.learners.baselines.hyperparameters import chosen
 from iopea.model import check_count, check_positive
 from iopea.problems.base import PolicyController, Problem
+from iopea.state import array, parts, record
 from iopea.systems.dual_sourcing.base_surge import BaseSurge
 from iopea.systems.dual_sourcing.surge_kernel import slope, tally
-from iopea.types import Array, Play, State, Trajectory
+from iopea.types import Array, Play, Trajectory
 
 #: Looking at demand; then, of each probe: filling the pipeline, improving S, sampling the cost.
 Phase = Literal["look", "fill", "improve", "sample"]
@@ -175,6 +176,13 @@ class BASA(Learner):
 
     name = "basa"
     needs = "two sources of supply"
+    saved = parts(
+        sums=array, held=array, levels=array, averages=array, moves=array, means=array,
+        variances=array, epoch=int, probe=int, remaining=int, batches=int, sure=float, slope=float,
+        phase=str,
+        looked=record(_Looked, periods=int, unsold=int, sales=float, squares=float, largest=float),
+        search=record(Search, low=float, high=float, round=int),
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -355,35 +363,6 @@ class BASA(Learner):
             self._levels = np.interp(self._search.probes, before.probes, self._levels)
             self._averages = np.interp(self._search.probes, before.probes, self._averages)
         self._open_round()
-
-    def _state(self) -> State:
-        arrays = {name: getattr(self, f"_{name}").copy() for name in _ARRAYS}
-        numbers = {name: getattr(self, f"_{name}") for name in _NUMBERS}
-        return {
-            **arrays,
-            **numbers,
-            "phase": self._phase,
-            "looked": list(self._looked),
-            "search": list(self._search),
-        }
-
-    def _load(self, state: State) -> None:
-        for name in _ARRAYS:
-            setattr(self, f"_{name}", np.array(state[name], dtype=np.float64))
-        for name, number in _NUMBERS.items():
-            setattr(self, f"_{name}", number(state[name]))
-        self._phase = state["phase"]
-        periods, unsold, *sums = state["looked"]
-        self._looked = _Looked(int(periods), int(unsold), *map(float, sums))
-        low, high, search_round = state["search"]
-        self._search = Search(float(low), float(high), int(search_round))
-
-
-#: What is saved of a learner, beside what is there by name.
-_ARRAYS = ("sums", "held", "levels", "averages", "moves", "means", "variances")
-_NUMBERS = {
-    "epoch": int, "probe": int, "remaining": int, "batches": int, "sure": float, "slope": float,
-}  # fmt: skip
 
 
 def _added(total: float, values: Array) -> float:

@@ -39,11 +39,13 @@ import math
 
 import numpy as np
 
+from iopea.learners.base import epoch_records
 from iopea.learners.baselines.base_stock import ROUNDING, BaseStockLearner
 from iopea.learners.baselines.hyperparameters import chosen
 from iopea.model import check_positive
 from iopea.problems.base import Problem
-from iopea.types import Array, EpochRecord, Play, Policy, State, Stop, Trajectory
+from iopea.state import array, each, numbers, parts
+from iopea.types import Array, EpochRecord, Play, Policy, Stop, Trajectory
 
 #: Horizon whose logarithm counts when none is given.
 USUAL_HORIZON = 10**6
@@ -76,6 +78,10 @@ class Convex(BaseStockLearner):
 
     name = "convex"
     needs = "one-dimensional levels with convex costs"
+    saved = parts(
+        ends=numbers, records=epoch_records, position=float, round=int, turn=int, needed=int,
+        settling=int, pending=array, batches=each(int), means=each(float), squares=each(float),
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -270,36 +276,3 @@ class Convex(BaseStockLearner):
             )
         )
         self._open_epoch()
-
-    def _state(self) -> State:
-        return {
-            "ends": list(self._ends),
-            "records": [vars(record).copy() for record in self._records],
-            "position": self._position,
-            "round": self._round,
-            "turn": self._turn,
-            "needed": self._needed,
-            "settling": self._settling,
-            "pending": self._pending.copy(),
-            "batches": list(self._batches),
-            "means": list(self._means),
-            "squares": list(self._squares),
-        }
-
-    def _load(self, state: State) -> None:
-        low, high = state["ends"]
-        self._ends = (float(low), float(high))
-        self._records = [_record(saved) for saved in state["records"]]
-        self._position = float(state["position"])
-        self._round, self._turn = int(state["round"]), int(state["turn"])
-        self._needed, self._settling = int(state["needed"]), int(state["settling"])
-        self._pending = np.array(state["pending"], dtype=np.float64)
-        self._batches = [int(number) for number in state["batches"]]
-        self._means = [float(mean) for mean in state["means"]]
-        self._squares = [float(square) for square in state["squares"]]
-
-
-def _record(saved: State) -> EpochRecord:
-    """A record from its saved form, in which tuples have become lists."""
-    levels = {name: tuple(saved[name]) for name in ("lowest", "highest", "best")}
-    return EpochRecord(**{**saved, **levels})

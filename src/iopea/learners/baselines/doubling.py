@@ -23,7 +23,8 @@ from iopea.learners.baselines.planning import FAR, Plan, free_steps, plan
 from iopea.model import check_nonnegative, check_positive, check_share
 from iopea.problems.base import Problem
 from iopea.problems.tabular import Revealed, Tabular
-from iopea.types import Array, Controller, Indices, Mask, Play, Policy, State, Trajectory
+from iopea.state import array, parts
+from iopea.types import Array, Controller, Indices, Mask, Play, Policy, Trajectory
 
 #: The most pairs of state and action of a table, and outcomes of all of them.
 MOST_PAIRS, MOST_OUTCOMES = 2**15, 2**24
@@ -42,6 +43,10 @@ class DoublingLearner(Learner):
     """Counts outcomes by kind of pair, and plans anew when what was seen of one has doubled."""
 
     needs = f"a table of at most {MOST_PAIRS} pairs of state and action"
+    saved = parts(
+        counts=array, costs=array, seen=array, before=array, at=int, episode=int, told=int,
+        choice=array,
+    )  # fmt: skip
     _choice: Indices
     _playing: Policy | Controller
 
@@ -192,24 +197,8 @@ class DoublingLearner(Learner):
     def _choose(self, choice: Indices) -> None:
         self._choice, self._playing = choice, self._table.playing(choice)
 
-    def _state(self) -> State:
-        return {
-            "counts": self._counts.copy(),
-            "costs": self._costs.copy(),
-            "seen": self._seen.copy(),
-            "before": self._before.copy(),
-            "at": self._at,
-            "episode": self._episode,
-            "told": self._told,
-            "choice": self._choice.copy(),
-        }
-
-    def _load(self, state: State) -> None:
-        self._counts, self._costs = np.array(state["counts"]), np.array(state["costs"])
-        self._seen, self._before = np.array(state["seen"]), np.array(state["before"])
-        self._at, self._episode = int(state["at"]), int(state["episode"])
-        self._told = int(state["told"])
-        self._choose(np.array(state["choice"]))
+    def _loaded(self) -> None:
+        self._choose(self._choice)
 
 
 def _parts(trajectory: Trajectory) -> Iterator[Trajectory]:

@@ -13,7 +13,8 @@ import numpy as np
 from iopea.errors import InputError
 from iopea.learners.base import Learner, Oracle
 from iopea.problems.base import Problem
-from iopea.types import Play, Policy, State, Trajectory
+from iopea.state import numbers, parts
+from iopea.types import Play, Policy, Trajectory
 
 #: Steps before the first choice.
 FIRST = 64
@@ -42,6 +43,7 @@ class ERM(Learner):
     name = "erm"
     needs = f"a class of at most {MOST_PARAMETERS} parameters or {MOST_POLICIES} policies"
     oracle = True
+    saved = parts(policy=numbers, next=int, epoch=int)
 
     def __init__(self, problem: Problem, *, horizon: int | None = None, seed: int = 0) -> None:
         super().__init__(problem, horizon, seed)
@@ -80,10 +82,3 @@ class ERM(Learner):
     def recommend(self) -> Policy:
         """The best policy on all that has happened."""
         return self._best(self.steps) if self.steps else self._policy
-
-    def _state(self) -> State:
-        return {"policy": list(self._policy), "next": self._next, "epoch": self._epoch}
-
-    def _load(self, state: State) -> None:
-        self._policy = tuple(map(float, state["policy"]))
-        self._next, self._epoch = int(state["next"]), int(state["epoch"])

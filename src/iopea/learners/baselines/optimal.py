@@ -9,7 +9,7 @@ from __future__ import annotations
 from iopea.errors import InputError
 from iopea.learners.base import Learner, Oracle
 from iopea.problems.base import Problem
-from iopea.types import Play, Policy, State, Trajectory
+from iopea.types import Play, Policy, Trajectory
 
 #: Steps asked for at a time.
 PLAY = 2**20
@@ -51,10 +51,4 @@ class Optimal(Learner):
         return Play(self.recommend(), PLAY, 1)
 
     def _tell(self, trajectory: Trajectory) -> None:
-        pass
-
-    def _state(self) -> State:
-        return {}
-
-    def _load(self, state: State) -> None:
         pass

@@ -26,7 +26,8 @@ import numpy as np
 from iopea.learners.baselines.base_stock import BaseStockLearner
 from iopea.model import check_count
 from iopea.problems.base import Problem
-from iopea.types import Play, Policy, State, Trajectory
+from iopea.state import array, parts
+from iopea.types import Play, Policy, Trajectory
 
 #: Periods between reviews.
 REVIEW = 30
@@ -53,6 +54,7 @@ class OrderUpTo(BaseStockLearner):
     """
 
     name = "order-up-to"
+    saved = parts(level=float, sales=array, periods=int, mean=float, squares=float)
 
     def __init__(
         self,
@@ -108,18 +110,3 @@ class OrderUpTo(BaseStockLearner):
         deviation = math.sqrt(self._squares / (self._periods - 1))
         safety = NormalDist().inv_cdf(ratio) * deviation * math.sqrt(periods)
         return periods * self._mean + safety
-
-    def _state(self) -> State:
-        return {
-            "level": self._level,
-            "sales": self._sales.copy(),
-            "periods": self._periods,
-            "mean": self._mean,
-            "squares": self._squares,
-        }
-
-    def _load(self, state: State) -> None:
-        self._level = float(state["level"])
-        self._sales = np.array(state["sales"], dtype=np.float64)
-        self._periods = int(state["periods"])
-        self._mean, self._squares = float(state["mean"]), float(state["squares"])

@@ -41,7 +41,8 @@ from iopea.learners.baselines.ppo_controller import NetworkController, Statistic
 from iopea.model import check_count, check_nonnegative, check_positive, check_share
 from iopea.problems.base import Problem
 from iopea.seeds import seed_for
-from iopea.types import Array, Play, State, Trajectory
+from iopea.state import Noise, Part, array, parts
+from iopea.types import Array, Play, Trajectory
 
 if TYPE_CHECKING:
     from iopea.learners.baselines.ppo_network import Network
@@ -86,6 +87,10 @@ class PPO(Learner):
     name = "ppo"
     needs = "states and actions"
     extra = "ppo"
+    saved = parts(
+        network=Part, states=Part, costs=Part, returns=Part, discounted=array, noise=array,
+        rows=array, told=int, updates=int, bits=Noise, shuffle=Noise,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -181,7 +186,7 @@ class PPO(Learner):
             self._noise = rng.random((rounds, copies, 1))
         else:
             self._noise = rng.standard_normal((rounds, copies, len(self._control.actions)))
-        self._rows = np.empty((rounds * copies, len(self._control.columns)))
+        self._rows = np.zeros((rounds * copies, len(self._control.columns)))
         self._told = 0
         self._prepare()
 
@@ -196,6 +201,9 @@ class PPO(Learner):
             update=self._updates,
         )
         self._play: Play | None = None
+
+    def _loaded(self) -> None:
+        self._prepare()
 
     def _ask(self) -> Play:
         # One round at a time: its noise is part of the controller, which therefore never changes.
@@ -264,33 +272,6 @@ class PPO(Learner):
         if self.horizon is None:
             return 1.0
         return max(1 - self._updates * len(self._rows) / self.horizon, _LEAST_RATE)
-
-    def _state(self) -> State:
-        return {
-            "network": self._network.state_dict(),
-            "states": self._states.state_dict(),
-            "costs": self._costs.state_dict(),
-            "returns": self._returns.state_dict(),
-            "discounted": self._discounted.copy(),
-            "noise": self._noise.copy(),
-            "rows": self._rows[: self._told].copy(),
-            "updates": self._updates,
-            "bits": self._bits.state,
-            "shuffle": self._shuffle.state,
-        }
-
-    def _load(self, state: State) -> None:
-        self._network.load_state_dict(state["network"])
-        self._states.load_state_dict(state["states"])
-        self._costs.load_state_dict(state["costs"])
-        self._returns.load_state_dict(state["returns"])
-        self._discounted = np.array(state["discounted"])
-        self._noise = np.array(state["noise"])
-        self._told = len(state["rows"])
-        self._rows[: self._told] = state["rows"]
-        self._updates = int(state["updates"])
-        self._bits.state, self._shuffle.state = state["bits"], state["shuffle"]
-        self._prepare()
 
 
 #: How each hyperparameter is checked.

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iopea.problems.control import Control
-from iopea.types import Array, Controller, State
+from iopea.state import Stateful, array, parts
+from iopea.types import Array, Controller
 
 Floats = NDArray[np.float32]
 Layers = tuple[tuple[Floats, Floats], ...]
@@ -162,8 +163,10 @@ def _shares(actions: Array) -> Array:
     return np.asarray(roots * roots * roots)
 
 
-class Statistics:
+class Statistics(Stateful):
     """Running mean and variance of rows."""
+
+    saved = parts(mean=array, variance=array, count=int)
 
     def __init__(self, mean: Array, variance: Array) -> None:
         self.mean, self.variance, self.count = mean, variance, 0
@@ -182,12 +185,3 @@ class Statistics:
         self.variance = (1 - share) * self.variance + spread
         self.mean = self.mean + share * shift
         self.count = total
-
-    def state_dict(self) -> State:
-        """Mean, variance and count."""
-        return {"mean": self.mean, "variance": self.variance, "count": self.count}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self.mean, self.variance = np.array(state["mean"]), np.array(state["variance"])
-        self.count = int(state["count"])

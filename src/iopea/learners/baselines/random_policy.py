@@ -10,7 +10,7 @@ import numpy as np
 from iopea.learners.base import Learner
 from iopea.problems.base import Problem
 from iopea.seeds import seed_for
-from iopea.types import Array, Play, Randomised, State, Trajectory
+from iopea.types import Array, Play, Randomised, Trajectory
 
 #: Policies drawn at a time.
 BLOCK = 1024
@@ -66,10 +66,4 @@ class RandomPolicy(Learner):
         return Play(tuple(self._policies[row].tolist()), 1, self.steps + 1)
 
     def _tell(self, trajectory: Trajectory) -> None:
-        pass
-
-    def _state(self) -> State:
-        return {}
-
-    def _load(self, state: State) -> None:
         pass

@@ -45,7 +45,8 @@ from iopea.learners.baselines.base_stock import ROUNDING, BaseStockLearner
 from iopea.learners.baselines.hyperparameters import chosen
 from iopea.model import check_count, check_positive
 from iopea.problems.base import Problem
-from iopea.types import Play, Policy, State, Trajectory
+from iopea.state import Part, Stateful, each, parts
+from iopea.types import Play, Policy, Trajectory
 
 
 class SGDBaseStock(BaseStockLearner):
@@ -73,6 +74,9 @@ class SGDBaseStock(BaseStockLearner):
     """
 
     name = "sgd-base-stock"
+    saved = parts(
+        point=float, cycles=int, recent=each(float), elapsed=int, left=int, sold=int, path=Part
+    )
 
     def __init__(
         self,
@@ -141,27 +145,8 @@ class SGDBaseStock(BaseStockLearner):
         self._point = min(max(moved, low), high)
         self._elapsed = self._left = self._sold = 0
 
-    def _state(self) -> State:
-        return {
-            "point": self._point,
-            "cycles": self._cycles,
-            "recent": list(self._recent),
-            "elapsed": self._elapsed,
-            "left": self._left,
-            "sold": self._sold,
-            "path": self._path.state_dict(),
-        }
 
-    def _load(self, state: State) -> None:
-        self._point, self._cycles = float(state["point"]), int(state["cycles"])
-        first, second = state["recent"]
-        self._recent = [float(first), float(second)]
-        self._elapsed = int(state["elapsed"])
-        self._left, self._sold = int(state["left"]), int(state["sold"])
-        self._path.load_state_dict(state["path"])
-
-
-class PathDerivative:
+class PathDerivative(Stateful):
     """Derivatives of orders and sales along the path, from an empty shop on.
 
     Examples
@@ -170,6 +155,8 @@ class PathDerivative:
     >>> path.follow(3.0, [1.0, 3.0], [False, True])  # a unit more is left over, then it is sold
     (1, 1)
     """
+
+    saved = parts(ordered=lambda last: deque(map(int, last), len(last)), sold=int, position=float)
 
     def __init__(self, lead_time: int) -> None:
         # A' of the last L + 1 periods, and C' of the last one.
@@ -192,17 +179,3 @@ class PathDerivative:
             position -= quantity
         self._sold, self._position = sold, position
         return left, sold - start
-
-    def state_dict(self) -> State:
-        """Derivatives and inventory position."""
-        return {
-            "ordered": list(self._ordered),
-            "sold": self._sold,
-            "position": self._position,
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        ordered = [int(each) for each in state["ordered"]]
-        self._ordered = deque(ordered, maxlen=len(ordered))
-        self._sold, self._position = int(state["sold"]), float(state["position"])
