@@ -239,11 +239,13 @@ class PolicyFamily(Model, ABC):
     Attributes
     ----------
     kind : str. Its name in problem files.
+    made_for : type of System. The systems that its policies act in.
     parameters : tuple of str. Names of the parameters in results; those of the class if empty.
     optional_columns : tuple of str. Columns that a trajectory may have beside those of the system.
     """
 
     kind: ClassVar[str]
+    made_for: ClassVar[type[Any]] = System
     parameters: ClassVar[tuple[str, ...]] = ()
     optional_columns: ClassVar[tuple[str, ...]] = ()
 
@@ -373,6 +375,11 @@ class Problem:
             if not isinstance(value, kind):
                 raise InputError(f"The {name} of a problem is a {kind.__name__}, not {value!r}.")
         self._system, self._family = system, cast(PolicyFamily, family)
+        if not isinstance(system, self._family.made_for):
+            raise InputError(
+                f"{type(family).__name__} policies are made for a "
+                f"{self._family.made_for.__name__}, not for a {type(system).__name__}."
+            )
         self._family.check_system(system)
 
     @classmethod

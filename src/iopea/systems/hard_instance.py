@@ -39,6 +39,7 @@ from iopea.problems.base import (
 )
 from iopea.problems.batches import GroupedBatches
 from iopea.seeds import seed_for
+from iopea.state import Noise, Part, array, indices, parts
 from iopea.types import (
     Array,
     Claim,
@@ -48,7 +49,6 @@ from iopea.types import (
     Policy,
     Precision,
     Rollout,
-    State,
     Trajectory,
 )
 
@@ -198,6 +198,7 @@ class Arms(PolicyFamily):
     """The arms, by their numbers."""
 
     kind: ClassVar[str] = "arms"
+    made_for: ClassVar[type[Any]] = HardSystem
     parameters: ClassVar[tuple[str, ...]] = ("arm",)
 
     def policy_class(self, system: HardSystem) -> Box:
@@ -277,6 +278,8 @@ class HardInstance(Problem):
 class EpisodeCounter(Evaluator):
     """Average costs of arms over the first draws of episodes."""
 
+    saved = parts(phase=int, arm=int, left_out=bool, arms=indices, batches=Part)
+
     def __init__(self, instance: HardSystem, arms: Array) -> None:
         self._instance = instance
         self._arms = np.rint(arms).astype(np.intp)
@@ -344,27 +347,11 @@ class EpisodeCounter(Evaluator):
         self._arms = self._arms[mask]
         self._batches.keep(mask)
 
-    def state_dict(self) -> State:
-        """The episode in progress, the arms and the batches."""
-        return {
-            "phase": self._phase,
-            "arm": self._arm,
-            "left_out": self._left_out,
-            "arms": self._arms.copy(),
-            "batches": self._batches.state_dict(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._phase, self._arm = int(state["phase"]), int(state["arm"])
-        self._left_out = bool(state["left_out"])
-        self._arms = np.array(state["arms"], dtype=np.intp)
-        self._batches.load_state_dict(state["batches"])
-
 
 class HardSimulator(Simulator):
     """The true system: it knows the best arm, and the draws that are not seen."""
 
+    saved = parts(phase=int, shown=array, costs=array, rng=Noise)
     truth: HiddenArm
 
     def __init__(self, problem: Problem, hidden: HiddenArm, seed: int = 0) -> None:
@@ -420,16 +407,3 @@ class HardSimulator(Simulator):
     def restart_time(self, seed: int = 0) -> float:
         """What is left of an episode, at the most."""
         return float(self.problem.system.episode - 1)
-
-    def _state(self) -> State:
-        return {
-            "phase": self._phase,
-            "shown": self._shown.copy(),
-            "costs": self._costs.copy(),
-            "draws": self._rng.bit_generator.state,
-        }
-
-    def _load(self, state: State) -> None:
-        self._phase = int(state["phase"])
-        self._shown, self._costs = np.array(state["shown"]), np.array(state["costs"])
-        self._rng.bit_generator.state = state["draws"]

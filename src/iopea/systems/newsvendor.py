@@ -23,6 +23,7 @@ from iopea.model import NonNegative
 from iopea.policies import Box
 from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem, as_policies
 from iopea.problems.batches import Batches
+from iopea.state import Part, array, parts
 from iopea.systems.shop.base import Levels, as_levels
 from iopea.systems.shop.records import tolerance
 from iopea.systems.shop.simulator import DemandSimulator
@@ -35,7 +36,6 @@ from iopea.types import (
     Policy,
     Precision,
     Rollout,
-    State,
     Trajectory,
 )
 
@@ -103,6 +103,7 @@ class OrderQuantities(PolicyFamily):
     """
 
     kind: ClassVar[str] = "order-quantity"
+    made_for: ClassVar[type[Any]] = NewsvendorSystem
     parameters: ClassVar[tuple[str, ...]] = ("quantity",)
     optional_columns: ClassVar[tuple[str, ...]] = ("received",)
     one_level: ClassVar[bool] = True
@@ -210,6 +211,8 @@ class SalesReplay(Evaluator):
     above. A learner that plays the highest survivor never meets these.
     """
 
+    saved = parts(quantities=array, sales=array, lowest=array, batches=Part)
+
     def __init__(self, system: NewsvendorSystem, quantities: Array) -> None:
         self._system = system
         self._quantities = np.array(quantities, dtype=np.float64)
@@ -264,21 +267,6 @@ class SalesReplay(Evaluator):
         self._quantities = self._quantities[mask]
         self._batches.keep(mask)
 
-    def state_dict(self) -> State:
-        """Quantities, the batch in progress and the finished ones."""
-        return {
-            "quantities": self._quantities.copy(),
-            "sales": self._sales.copy(),
-            "lowest": self._lowest.copy(),
-            "batches": self._batches.state_dict(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._quantities = np.array(state["quantities"])
-        self._sales, self._lowest = np.array(state["sales"]), np.array(state["lowest"])
-        self._batches.load_state_dict(state["batches"])
-
 
 class NewsvendorSimulator(DemandSimulator):
     """The true system: it knows the demand law and the demand that was not met.
@@ -309,9 +297,3 @@ class NewsvendorSimulator(DemandSimulator):
     def restart_time(self, seed: int = 0) -> float:
         """No time at all."""
         return 0.0
-
-    def _state(self) -> State:
-        return {"stream": self._stream.state_dict()}
-
-    def _load(self, state: State) -> None:
-        self._stream.load_state_dict(state["stream"])

@@ -203,6 +203,7 @@ class DualIndex(OrderingFamily):
     """
 
     kind: ClassVar[str] = "dual-index"
+    made_for: ClassVar[type[Any]] = DualSourcingSystem
     parameters: ClassVar[tuple[str, ...]] = ("expedited_level", "regular_level")
     optional_columns: ClassVar[tuple[str, ...]] = ("gap",)
 

@@ -79,6 +79,7 @@ class PolicyList(PolicyFamily):
     """
 
     kind: ClassVar[str] = "list"
+    made_for: ClassVar[type[Any]] = FiniteSystem
 
     policies: Annotated[tuple[tuple[int, ...], ...] | None, BeforeValidator(_rows)] = None
     estimator: Literal["own", "model"] | None = None

@@ -30,6 +30,7 @@ from iopea.information_order import InformationOrder
 from iopea.policies import Box
 from iopea.problems.base import Constants, Evaluator, Problem
 from iopea.problems.batches import Batches
+from iopea.state import Part, array, parts
 from iopea.systems.lost_sales import kernel as kernels
 from iopea.systems.lost_sales.ledger import Ledger
 from iopea.systems.lost_sales.period_cost import try_out
@@ -37,7 +38,7 @@ from iopea.systems.lost_sales.system import LostSalesSystem
 from iopea.systems.shop.base import TOLD, Levels, as_levels
 from iopea.systems.shop.family import PATH, OrderingFamily
 from iopea.systems.shop.kernel import order_up_to
-from iopea.types import Array, Claim, Estimates, Mask, Policy, Precision, State, Trajectory
+from iopea.types import Array, Claim, Estimates, Mask, Policy, Precision, Trajectory
 
 #: Share of the highest level by which stock may differ and still be the same, by rounding.
 ROUNDING = 1e-9
@@ -54,6 +55,7 @@ class BaseStock(OrderingFamily):
     """
 
     kind: ClassVar[str] = "base-stock"
+    made_for: ClassVar[type[Any]] = LostSalesSystem
     parameters: ClassVar[tuple[str, ...]] = ("level",)
     optional_columns: ClassVar[tuple[str, ...]] = TOLD
     one_level: ClassVar[bool] = True
@@ -171,6 +173,11 @@ class BaseStockReplay(Evaluator):
 
     With ``claimed`` all candidates count as informed: so a claim that they are can be tested.
     """
+
+    saved = parts(
+        on_hand=float, pipeline=array, running=bool, ledger=Part, levels=array, ring=array,
+        head=int, since=int, batches=Part,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -331,28 +338,3 @@ class BaseStockReplay(Evaluator):
         self._levels = self._levels[mask]
         self._ring = np.compress(mask, self._ring, axis=1)
         self._batches.keep(mask)
-
-    def state_dict(self) -> State:
-        """Real state, candidates' states and batches."""
-        return {
-            "on_hand": self._on_hand,
-            "pipeline": self._pipeline.copy(),
-            "running": self._running,
-            "ledger": self._ledger.state_dict(),
-            "levels": self._levels.copy(),
-            "ring": self._ring.copy(),
-            "head": self._head,
-            "since": self._since,
-            "batches": self._batches.state_dict(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._on_hand, self._head = float(state["on_hand"]), int(state["head"])
-        self._running = bool(state["running"])
-        self._ledger.load_state_dict(state["ledger"])
-        self._pipeline = np.array(state["pipeline"])
-        self._levels = np.array(state["levels"])
-        self._since = int(state["since"])
-        self._ring = np.array(state["ring"])
-        self._batches.load_state_dict(state["batches"])

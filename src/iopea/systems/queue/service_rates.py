@@ -24,9 +24,10 @@ from iopea.information_order import InformationOrder
 from iopea.policies import Box
 from iopea.problems.base import Constants, PlugInEvaluator, PolicyFamily, Problem
 from iopea.problems.batches import Batches
+from iopea.state import Part, array, parts
 from iopea.systems.queue import kernel as kernels
 from iopea.systems.queue.system import QueueSystem
-from iopea.types import Array, Claim, Estimates, Mask, Policy, Precision, State, Trajectory
+from iopea.types import Array, Claim, Estimates, Mask, Policy, Precision, Trajectory
 
 #: Fewer events than this tell no error: their number is too far from Gaussian.
 FEWEST_EVENTS = 8
@@ -44,6 +45,7 @@ class ServiceRates(PolicyFamily):
     """
 
     kind: ClassVar[str] = "service-rates"
+    made_for: ClassVar[type[Any]] = QueueSystem
 
     estimator: Literal["likelihood", "boundary"] = "likelihood"
 
@@ -116,6 +118,8 @@ class ServiceRates(PolicyFamily):
 
 class QueueEstimator(PlugInEvaluator):
     """Estimates the two rates, and from them the cost of any policy."""
+
+    saved = parts(jobs=int, policies=array, batches=Part)
 
     def __init__(self, problem: Problem, policies: Array) -> None:
         self._system: QueueSystem = problem.system
@@ -202,16 +206,5 @@ class QueueEstimator(PlugInEvaluator):
         """Keep only these policies."""
         self._policies = self._policies[mask]
 
-    def state_dict(self) -> State:
-        """Jobs in the system, policies and sums."""
-        return {
-            "jobs": self._jobs,
-            "policies": self._policies.copy(),
-            "batches": self._batches.state_dict(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._jobs, self._policies = int(state["jobs"]), np.array(state["policies"])
-        self._batches.load_state_dict(state["batches"])
+    def _loaded(self) -> None:
         self._optimum = None

@@ -7,13 +7,28 @@ from typing import Any, ClassVar
 import numpy as np
 
 from iopea.demand import DemandStream
+from iopea.information_order import InformationOrder
 from iopea.problems.base import Constants, Evaluator, PolicyFamily
 from iopea.systems.shop.base import Levels, own_radius
 from iopea.systems.shop.replay import PathReplay
+from iopea.systems.shop.system import ShopSystem
 from iopea.types import Array, Estimates, Policy, Precision
 
 #: Periods of a path held in memory at a time in long evaluations.
 PATH = 2**17
+
+
+def higher_informs_lower(levels: Array, within: Array) -> InformationOrder:
+    """The order in which a higher level informs every lower one with the same value of ``within``.
+
+    >>> order = higher_informs_lower(np.array([1.0, 2.0, 3.0]), within=np.array([5.0, 5.0, 7.0]))
+    >>> order.informs(1, 0), order.informs(2, 0), order.width()
+    (True, False, 2)
+    """
+    level, group = (np.unique(values, return_inverse=True)[1] for values in (levels, within))
+    # Of two keys that differ by more than any level where groups differ, one is smaller.
+    apart = len(level) * group
+    return InformationOrder.from_key(np.column_stack([level + apart, level - apart]))
 
 
 class OrderingFamily(PolicyFamily):
@@ -23,6 +38,7 @@ class OrderingFamily(PolicyFamily):
     family with a closed form may override how that is done with something faster.
     """
 
+    made_for: ClassVar[type[Any]] = ShopSystem
     #: Whether a policy is one level, up to which stock and orders under way are raised.
     one_level: ClassVar[bool] = False
 

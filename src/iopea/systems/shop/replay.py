@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from iopea.problems.base import Evaluator
+from iopea.state import array, parts
 from iopea.systems.shop.records import FITS, tolerance
-from iopea.types import Array, Estimates, Mask, Policy, State, Trajectory
+from iopea.types import Array, Estimates, Mask, Policy, Trajectory
 
 #: Length of the first batches; at this many, neighbours are joined and batches become longer.
 FIRST_BATCH, MOST_BATCHES = 4, 256
@@ -24,6 +25,11 @@ class PathReplay(Evaluator):
 
     With ``claimed`` all candidates count as informed: so a claim that they are can be tested.
     """
+
+    saved = parts(
+        real=array, inconsistent=int, steps=int, policies=array, states=array, size=int,
+        filled=int, running=array, batches=array,
+    )  # fmt: skip
 
     def __init__(
         self, problem: Any, policies: Array, threads: int = 1, claimed: bool = False
@@ -124,25 +130,3 @@ class PathReplay(Evaluator):
         """Keep only these policies."""
         self._policies, self._states = self._policies[mask], self._states[mask]
         self._running, self._batches = self._running[:, mask], self._batches[:, :, mask]
-
-    def state_dict(self) -> State:
-        """The real state, the candidates' states and the batches."""
-        return {
-            "real": self._real.copy(),
-            "inconsistent": self._inconsistent,
-            "steps": self._steps,
-            "policies": self._policies.copy(),
-            "states": self._states.copy(),
-            "size": self._size,
-            "filled": self._filled,
-            "running": self._running.copy(),
-            "batches": self._batches.copy(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._real, self._steps = np.array(state["real"]), int(state["steps"])
-        self._inconsistent = int(state["inconsistent"])
-        self._policies, self._states = np.array(state["policies"]), np.array(state["states"])
-        self._size, self._filled = int(state["size"]), int(state["filled"])
-        self._running, self._batches = np.array(state["running"]), np.array(state["batches"])

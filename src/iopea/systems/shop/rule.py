@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.core.errors import NumbaError
 
 from iopea.errors import InputError
 from iopea.systems.shop.kernel import pass_periods_in_place
@@ -143,6 +144,13 @@ def _compiled(kernel: FunctionType, order: Any, sources: int, own: PeriodCost | 
     return njit(nogil=True, error_model="numpy")(bound)
 
 
+def _reason(error: Exception) -> str:
+    """The line of an error of the compiler that says most."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if "rror" in line or "nknown" in line or "nvalid" in line]
+    return (telling or lines or ["nothing"])[0]
+
+
 def _refuse_wrong(policy: Array, orders: Array) -> None:
     """Refuse orders that are none."""
     wrong = ~((orders >= 0) & np.isfinite(orders))
@@ -178,8 +186,22 @@ class CompiledRule:
         self._order, self._own = order, own
         self._places = (offsets, leads)
 
-    def _loop(self, kernel: Any, own: PeriodCost | None = None) -> Any:
-        return _compiled(kernel, self._order, self._places[1].size, own)
+    def _loop(self, kernel: Any, own: PeriodCost | None = None) -> Callable[..., Any]:
+        """A loop with this rule; what can't be compiled is refused in a sentence."""
+        sources = self._places[1].size
+        compiled = _compiled(kernel, self._order, sources, own)
+
+        def call(*arguments: Any) -> Any:
+            try:
+                return compiled(*arguments)
+            except NumbaError as error:
+                expected = "a number" if sources == 1 else f"a tuple of {sources} numbers"
+                raise InputError(
+                    "The rule order(state, parameters, signal) can't be compiled: it must be plain "
+                    f"scalar Python that gives {expected}. Numba says: {_reason(error)}"
+                ) from None
+
+        return call
 
     def orders(self, policies: Array, states: Array, signal: Array = NO_SIGNAL) -> Array:
         """What policies, an array (n, d), order in states, an array (n, k): (n, sources)."""

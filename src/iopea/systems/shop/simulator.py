@@ -12,14 +12,16 @@ from iopea.demand import Demand, DemandStream
 from iopea.problems.base import PolicyController, Problem, Simulator, as_policies
 from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
+from iopea.state import Part, array, parts
 from iopea.systems.shop.base import time_to_sell
 from iopea.systems.shop.table import TableController
-from iopea.types import Array, Controller, Estimates, Policy, Rollout, State, Trajectory
+from iopea.types import Array, Controller, Estimates, Policy, Rollout, Trajectory
 
 
 class DemandSimulator(Simulator):
     """A true system that knows the demand law and the demand that was not met."""
 
+    saved = parts(stream=Part)
     truth: Demand
 
     def __init__(self, problem: Problem, demand: Demand, seed: int = 0) -> None:
@@ -45,6 +47,8 @@ class DemandSimulator(Simulator):
 
 class ShopSimulator(DemandSimulator, SteppedSimulator):
     """The true shop: it knows the demand law and the demand that was lost."""
+
+    saved = parts(held=array)
 
     def __init__(self, problem: Problem, demand: Demand, seed: int = 0) -> None:
         super().__init__(problem, demand, seed)
@@ -151,10 +155,3 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
         return float(
             system.empties_after + family.most_stock(system) * time_to_sell(self.truth, seed)
         )
-
-    def _state(self) -> State:
-        return {"held": self._held.copy(), "stream": self._stream.state_dict()}
-
-    def _load(self, state: State) -> None:
-        self._held = np.array(state["held"])
-        self._stream.load_state_dict(state["stream"])
