@@ -60,13 +60,13 @@ def test_the_problem_of_the_guide_is_one_file_and_one_line_in_the_package(tmp_pa
     package = tmp_path / "iopea"
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "src" / "iopea", package, ignore=ignored)
-    file = package / "problems" / "reserve_price.py"
+    file = package / "systems" / "reserve_price.py"
     file.write_text(blocks((ROOT / "docs/add-a-problem.md").read_text(), "python")[0])
-    registry = package / "problems" / "__init__.py"
+    registry = package / "systems" / "__init__.py"
     text = registry.read_text()
     assert text.count("        LostSales,\n") == 1
     text = text.replace("        LostSales,\n", "        LostSales,\n        ReservePrice,\n")
-    line = "from iopea.problems.reserve_price import ReservePrice\n\n#: Every kind"
+    line = "from iopea.systems.reserve_price import ReservePrice\n\n#: Every kind"
     registry.write_text(text.replace("\n#: Every kind", line))
     code = (
         "import iopea; from iopea.testing import check_problem; "

@@ -34,7 +34,7 @@ from iopea.systems.dual_sourcing import surge_kernel as kernels
 from iopea.systems.dual_sourcing.dual_index import DualIndex
 from iopea.systems.dual_sourcing.system import DualSourcingSystem
 from iopea.systems.shop.base import Levels, as_levels
-from iopea.systems.shop.family import PATH, OrderingFamily
+from iopea.systems.shop.family import PATH, OrderingFamily, higher_informs_lower
 from iopea.systems.shop.kernel import raised
 from iopea.types import Array, Claim, Estimates, Policy
 
@@ -72,6 +72,7 @@ class BaseSurge(OrderingFamily):
     """
 
     kind: ClassVar[str] = "base-surge"
+    made_for: ClassVar[type[Any]] = DualSourcingSystem
     parameters: ClassVar[tuple[str, ...]] = ("order", "level")
 
     orders: Levels
@@ -119,8 +120,10 @@ class BaseSurge(OrderingFamily):
     def order_on(self, system: DualSourcingSystem, policies: Array) -> InformationOrder:
         """A higher S informs lower ones of the same Q, where expedited orders arrive at once."""
         order, level = policies.T
-        up = level if system.expedited_lead_time == 0 else -level
-        return InformationOrder.from_key(np.column_stack([order, -order, level, up]))
+        if system.expedited_lead_time == 0:
+            return higher_informs_lower(level, within=order)
+        alone = np.unique(policies, axis=0, return_inverse=True)[1].ravel()
+        return higher_informs_lower(alone, within=alone)
 
     def claim(self, system: DualSourcingSystem) -> Claim:
         """What a lower S would have sold is known on every path."""
