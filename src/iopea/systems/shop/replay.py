@@ -41,6 +41,7 @@ class PathReplay(Evaluator):
         self._real = np.zeros((1, wide))
         self._inconsistent = self._steps = 0
         self._states = np.zeros((len(policies), wide))
+        self._latest: tuple[Policy, Mask] | None = None  # the policy played, and whom it informs
         self._size, self._filled = FIRST_BATCH, 0
         # Costs and informative steps by policy: of the batch in progress, and the finished ones.
         self._running = np.zeros((2, len(policies)))
@@ -68,9 +69,11 @@ class PathReplay(Evaluator):
     def _informed(self, played: Policy) -> Mask:
         if self._claimed:
             return np.ones(len(self._policies), dtype=np.bool_)
-        last = len(self._policies)
-        order = self._problem.order(np.vstack([self._policies, played]))
-        return np.asarray(order.informed_by(last)[:last])
+        if self._latest is None or self._latest[0] != played:
+            last = len(self._policies)
+            order = self._problem.order(np.vstack([self._policies, played]))
+            self._latest = played, np.asarray(order.informed_by(last)[:last])
+        return self._latest[1]
 
     def _advance(self, sales: Array, informed: Mask) -> None:
         """Take in periods of the batch in progress."""
@@ -128,5 +131,9 @@ class PathReplay(Evaluator):
 
     def keep(self, mask: Mask) -> None:
         """Keep only these policies."""
+        self._latest = None
         self._policies, self._states = self._policies[mask], self._states[mask]
         self._running, self._batches = self._running[:, mask], self._batches[:, :, mask]
+
+    def _loaded(self) -> None:
+        self._latest = None
