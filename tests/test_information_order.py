@@ -335,7 +335,7 @@ def test_matrices_refused(matrix, message):
         ([1.0, np.nan], "key of policy 1 is nan"),
         ([[1.0, 2.0], [3.0, -np.inf]], "key of policy 1 is -inf"),
         (["x"], r"keys \['x'\] are not numbers"),
-        ([[1], [2, 3]], "are not numbers, as many for each policy"),
+        ([[1], [2, 3]], "are not numbers, the same count for each policy"),
     ],
 )
 def test_keys_refused(keys, message):

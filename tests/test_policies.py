@@ -138,13 +138,13 @@ def test_a_net_too_large_is_refused_with_a_radius_that_does(box, radius):
     assert box.count(radius) > MOST_POINTS
     with pytest.raises(InputError, match=f"has {box.count(radius)} points") as refusal:
         box.net(radius)
-    better = float(re.search(r"a radius of (\S+) would do", str(refusal.value))[1])
+    better = float(re.search(r"use a radius of at least (\S+)\.", str(refusal.value))[1])
     assert box.count(better) <= MOST_POINTS
     assert better < 10 * max(radius, box.bound / MOST_POINTS ** (1 / box.dimension))
 
 
 def test_nets_that_no_radius_makes_small():
-    with pytest.raises(InputError, match="no radius would do for 26 axes"):
+    with pytest.raises(InputError, match="no radius is large enough for 26 axes"):
         Box(0, [1] * 26).net(0.5)
     with pytest.raises(InputError, match=r"box of steps \(1e-09,\) has .*: use larger steps"):
         Box(0, 1, step=1e-9).net(0.5)

@@ -1,8 +1,8 @@
-r"""Which policy's data tells the cost of which other: a preorder on the policies 0, ..., n - 1.
+r"""Information orders: preorders on the policies 0, ..., n - 1.
 
-"i informs j" is the paper's :math:`\pi_j \preceq \pi_i`: what is written down while i is played
-is enough to say what j would have cost. Every policy informs itself, and if i informs j and j
-informs k then i informs k. Two policies may inform each other; they then form one class.
+"i informs j" is the paper's :math:`\pi_j \preceq \pi_i`: the cost of j can be estimated from data
+collected under i. Every policy informs itself, and if i informs j and j informs k, then i informs
+k. Policies that inform each other form one class.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from iopea.types import Array, Indices, Mask
 
 Policy = TypeVar("Policy")
 
-MOST_CLASSES = 4_000  # the width of keys with three or more components compares all pairs
+MOST_CLASSES = 4_000  # the width of keys with three or more components needs all pairs
 
-ROWS_AT_ONCE = 512  # the transitivity check multiplies this many rows at a time
+ROWS_AT_ONCE = 512  # rows that the transitivity check multiplies at a time
 
 
 class InformationOrder(ABC):
@@ -33,7 +33,7 @@ class InformationOrder(ABC):
 
     Examples
     --------
-    A stock level tells the cost of every lower one, since it sells at least as much:
+    A stock level informs every lower one, since it sells at least as much:
 
     >>> order = InformationOrder.from_key([3.0, 1.0, 2.0])
     >>> order.informs(0, 2), order.informs(1, 2)
@@ -63,7 +63,7 @@ class InformationOrder(ABC):
     def from_relation(
         cls, policies: Iterable[Policy], informs: Callable[[Policy, Policy], bool]
     ) -> InformationOrder:
-        """The order in which a informs b when ``informs(a, b)``, asked for every ordered pair.
+        """The order in which a informs b when ``informs(a, b)``, called for every ordered pair.
 
         Examples
         --------
@@ -98,7 +98,7 @@ class InformationOrder(ABC):
 
     @classmethod
     def full_feedback(cls, n: int) -> InformationOrder:
-        """The order in which each of n policies informs all.
+        """The order in which each of n policies informs all others.
 
         >>> InformationOrder.full_feedback(3).maximal(prefer=[2.0, 1.0, 4.0])
         array([1])
@@ -115,7 +115,7 @@ class InformationOrder(ABC):
         return f"<InformationOrder on {len(self)} policies>"
 
     def informs(self, i: int, j: int) -> bool:
-        """Whether data collected under policy i tells the cost of policy j."""
+        """Whether data collected under policy i gives an estimate of the cost of policy j."""
         return bool(self._row(self._checked_among([i])[0], self._checked_among([j]))[0])
 
     def informed_by(self, i: int) -> Mask:
@@ -147,7 +147,7 @@ class InformationOrder(ABC):
     @property
     @abstractmethod
     def symmetric(self) -> bool:
-        """Whether it is known that no policy is below another."""
+        """Whether no policy is strictly below another, as far as known."""
 
     def _checked_index(self, i: int) -> np.intp:
         return np.intp(i) if 0 <= i < self._size else self._checked_among([i])[0]
@@ -158,11 +158,11 @@ class InformationOrder(ABC):
         Parameters
         ----------
         among : array of indices, optional
-            The policies to look at, each once; all of them by default.
+            The policies to consider, without repetition; all by default.
         prefer : array aligned with ``among``, optional
-            Of policies that inform each other, the one with the lowest value stands for them
-            all, for example the lowest estimated cost. Not-a-number is the worst value. On ties
-            and by default the lowest index stands.
+            A value for each policy, for example its estimated cost. The policy with the lowest
+            value represents its class; NaN is the worst value. On ties, and by default, the
+            lowest index represents it.
 
         Returns
         -------
@@ -191,17 +191,17 @@ class InformationOrder(ABC):
 
     @abstractmethod
     def width(self) -> int:
-        """The size of the largest set of policies of which none informs another."""
+        """The size of the largest set of policies none of which informs another."""
 
     def restrict(self, among: ArrayLike) -> InformationOrder:
-        """The same order on the policies ``among``, numbered by their position in it.
+        """The same order on the policies ``among``, numbered by their position in that list.
 
         >>> InformationOrder.from_key([1.0, 3.0, 2.0]).restrict([2, 1]).informs(0, 1)
         False
         """
         return self._restrict(self._checked_among(among))
 
-    # What each representation writes: indices and positions below are already checked.
+    # Implemented by each representation, with indices and positions that are already checked.
 
     @abstractmethod
     def _row(self, i: np.intp, others: Indices) -> Mask:
@@ -223,15 +223,15 @@ class InformationOrder(ABC):
         found = np.empty_like(among)
         left = np.arange(among.size)
         for representative in among[positions]:
-            told = self._row(representative, among[left])
-            found[left[told]] = representative
-            left = left[~told]
+            informed = self._row(representative, among[left])
+            found[left[informed]] = representative
+            left = left[~informed]
         return found
 
     def _sweep(self, among: Indices, rank: Indices) -> Indices:
-        """Take the first position of ``rank``, drop all that it informs, and go on.
+        """Repeatedly take the first position of ``rank`` and drop all policies that it informs.
 
-        No policy may come before one that informs it, except within a class, best first.
+        ``rank`` lists policies after those that inform them, and a class by preference.
         """
         taken = []
         while rank.size:
@@ -268,14 +268,14 @@ class _KeyOrder(InformationOrder):
         self._keys.flags.writeable = False
 
     def _row(self, i: np.intp, others: Indices) -> Mask:
-        told: Mask = self._keys[others, 0] <= self._keys[i, 0]
+        informed: Mask = self._keys[others, 0] <= self._keys[i, 0]
         for component in range(1, self._keys.shape[1]):
-            told &= self._keys[others, component] <= self._keys[i, component]
-        return told
+            informed &= self._keys[others, component] <= self._keys[i, component]
+        return informed
 
     def _column(self, i: np.intp) -> Mask:
-        told: Mask = (self._keys >= self._keys[i]).all(axis=1)
-        return told
+        informing: Mask = (self._keys >= self._keys[i]).all(axis=1)
+        return informing
 
     @property
     def symmetric(self) -> bool:
@@ -286,7 +286,7 @@ class _KeyOrder(InformationOrder):
         if keys.shape[1] == 1:
             top = np.flatnonzero(keys[:, 0] == keys[:, 0].max())
             return top[[_best(among[top], prefer[top])]]
-        # A key that is larger in every component is larger in dictionary order, too.
+        # A key that is larger in every component is also larger in lexicographic order.
         rank = np.lexsort((among, prefer, *(-keys.T[::-1])))
         if keys.shape[1] > 2:
             return self._sweep(among, rank)
@@ -309,9 +309,12 @@ class _KeyOrder(InformationOrder):
         return _largest_antichain(informs)
 
     def _longest_descent(self) -> int:
-        """The longest run of keys whose first rises while the second falls (patience sorting)."""
+        """The longest chain of keys along which the first component rises and the second falls.
+
+        By patience sorting.
+        """
         rank = np.lexsort((self._keys[:, 1], self._keys[:, 0]))
-        ends: list[float] = []  # ends[k]: the least last value of a rising run of k + 1 values
+        ends: list[float] = []  # ends[k]: the least last value of a rising chain of k + 1 values
         for value in (-self._keys[rank, 1]).tolist():
             place = bisect_left(ends, value)
             ends[place : place + 1] = [value]
@@ -331,23 +334,23 @@ class _MatrixOrder(InformationOrder):
         self._informed = np.count_nonzero(matrix, axis=1)
 
     def _row(self, i: np.intp, others: Indices) -> Mask:
-        told: Mask = self._matrix[i, others]
-        return told
+        informed: Mask = self._matrix[i, others]
+        return informed
 
     def _column(self, i: np.intp) -> Mask:
-        told: Mask = self._matrix[:, i]
-        return told
+        informing: Mask = self._matrix[:, i]
+        return informing
 
     @property
     def symmetric(self) -> bool:
         return bool((self._matrix == self._matrix.T).all())
 
     def _representatives(self, among: Indices, prefer: Array) -> Indices:
-        # By transitivity, a policy informs more policies than any that it strictly precedes.
+        # By transitivity, a policy informs more policies than any that is strictly below it.
         return self._sweep(among, np.lexsort((among, prefer, -self._informed[among])))
 
     def width(self) -> int:
-        # Of each class, the policy with the lowest index.
+        # One representative of each class: the policy with the lowest index.
         same = self._matrix & self._matrix.T
         first = np.flatnonzero(same.argmax(axis=1) == np.arange(len(same)))
         return _largest_antichain(self._matrix[np.ix_(first, first)])
@@ -357,11 +360,11 @@ class _MatrixOrder(InformationOrder):
 
 
 class _TrivialOrder(InformationOrder):
-    """Nothing informs anything else."""
+    """No policy informs another."""
 
     def _row(self, i: np.intp, others: Indices) -> Mask:
-        told: Mask = others == i
-        return told
+        informed: Mask = others == i
+        return informed
 
     def _column(self, i: np.intp) -> Mask:
         return self._row(i, np.arange(self._size))
@@ -384,7 +387,7 @@ class _TrivialOrder(InformationOrder):
 
 
 def _best(indices: Indices, prefer: Array) -> int:
-    """The position of the lowest value, then the lowest index; not-a-number comes last."""
+    """The position of the lowest value, then of the lowest index; NaN comes last."""
     if np.isnan(prefer).all():
         return int(indices.argmin())
     lowest = np.flatnonzero(prefer == np.nanmin(prefer))
@@ -392,9 +395,9 @@ def _best(indices: Indices, prefer: Array) -> int:
 
 
 def _largest_antichain(informs: Mask) -> int:
-    """Dilworth's theorem: as many as the fewest chains, by matching each class to a next one.
+    """The size of the largest antichain, by Dilworth's theorem: a smallest cover by chains.
 
-    ``informs`` has no two classes that inform each other, and is transitive.
+    The cover comes from a maximum matching. ``informs`` is transitive and antisymmetric.
     """
     above = informs.copy()
     np.fill_diagonal(above, False)
@@ -415,7 +418,7 @@ def _checked_keys(keys: ArrayLike) -> Array:
         values = np.array(keys, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(
-            f"The keys {short(keys)} are not numbers, as many for each policy."
+            f"The keys {short(keys)} are not numbers, the same count for each policy."
         ) from None
     if values.ndim not in (1, 2) or values.size == 0:
         raise InputError(
@@ -431,7 +434,7 @@ def _checked_keys(keys: ArrayLike) -> Array:
 
 
 def _checked_prefer(prefer: ArrayLike | None, among: Indices) -> Array:
-    """What is preferred, aligned with the policies."""
+    """Preference values, aligned with the policies."""
     if prefer is None:
         return np.zeros(among.size)
     values = np.asarray(prefer, dtype=np.float64)
@@ -441,7 +444,7 @@ def _checked_prefer(prefer: ArrayLike | None, among: Indices) -> Array:
 
 
 def _checked_matrix(matrix: ArrayLike) -> Mask:
-    """A matrix that is an order."""
+    """A boolean matrix, checked to be reflexive and transitive."""
     given = np.asarray(matrix)
     if given.ndim != 2 or given.shape[0] != given.shape[1] or given.size == 0:
         raise InputError(f"A matrix of shape {given.shape}: use (n, n), with n above 0.")

@@ -1,6 +1,6 @@
-"""The policies a learner may play, and the finite nets that stand for infinitely many of them.
+"""Policy classes, and the finite nets that approximate them.
 
-A net of radius r has a policy within r of every policy of the class, in the largest coordinate.
+A net of radius r has a policy within r of every policy of the class, in the maximum norm.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from iopea.errors import InputError
 from iopea.types import Array
 
 MOST_POINTS = 50_000_000
-MOST_SPACINGS = 1e15  # beyond it, points next to each other are the same number
-SAME_POINT = 1e-9  # as a part of an axis, or of a step: nearer points are one point
+MOST_SPACINGS = 1e15  # with more, neighbouring points round to the same number
+SAME_POINT = 1e-9  # points closer than this share of an axis, or of a step, are the same
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
-#: A net has at least so many spacings along the longest range, unless a radius is given.
+#: Least number of spacings of a net along the longest range, unless a radius is given.
 DEFAULT_POINTS = 2000
 
 
 def default_radius(extent: float, horizon: float | None = None) -> float:
-    """The radius of the net where none is given: a share of the longest range.
+    """The default radius of the net: a share of the longest range.
 
     The paper's radius is r = T^(-1/2): its error, added up over the horizon, is of the order of the
-    regret. Here that is a share of the range, so that units don't matter, and never coarser than
-    1/2000 of it. Without a horizon it is 1/2000 of the range.
+    regret. Here it is T^(-1/2) times the range, so that units don't matter, and at most 1/2000 of
+    the range. Without a horizon it is 1/2000 of the range.
 
     Parameters
     ----------
-    extent : float. The longest side of the class; 0 of a single policy, for which any radius does.
+    extent : float. The longest side of the class; 0 for a single policy, where any radius will do.
     horizon : float, optional. Steps of the run [T].
 
     Examples
@@ -53,7 +53,7 @@ def default_radius(extent: float, horizon: float | None = None) -> float:
 
 
 def check_steps(what: str, low: float, high: float, step: float) -> None:
-    """Refuse steps that do not lead from ``low`` to ``high``, up to rounding.
+    """Refuse a range that is not a multiple of ``step``, up to rounding.
 
     >>> check_steps("The levels", 0.0, 7.0, 2.0)
     Traceback (most recent call last):
@@ -61,7 +61,7 @@ def check_steps(what: str, low: float, high: float, step: float) -> None:
     """
     length = high - low
     number = length / step
-    if length == 0 or number > MOST_SPACINGS:  # a single policy; too many, refused when counted
+    if length == 0 or number > MOST_SPACINGS:  # a single policy; or too many, refused elsewhere
         return
     rounding = SAME_POINT + ROUNDING * max(abs(low), abs(high)) / step
     last = math.floor(number + rounding)
@@ -84,7 +84,7 @@ class PolicyClass(ABC):
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """How many numbers make one policy."""
+        """Number of parameters of a policy [d]."""
 
     @property
     @abstractmethod
@@ -103,15 +103,15 @@ class PolicyClass(ABC):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the coordinates are called in figures."""
+        """Names of the coordinates, as shown in figures."""
         return tuple(f"parameter {axis + 1}" for axis in range(self.dimension))
 
     @abstractmethod
     def net(self, radius: float) -> Array:
-        """Policies of shape (n, d), one of them within ``radius`` of any policy of the class."""
+        """An array (n, d) that has a policy within ``radius`` of any policy of the class."""
 
     def count(self, radius: float) -> int:
-        """How many policies ``net(radius)`` has."""
+        """Size of ``net(radius)``."""
         return len(self.net(radius))
 
     def thinned(self, per_axis: int, radius: float) -> Array:
@@ -125,12 +125,12 @@ class PolicyClass(ABC):
         return np.asarray(net[taken])
 
     def sample(self, rng: Generator, n: int) -> Array:
-        """Policies drawn at random, an array (n, d), all equally likely."""
+        """Policies drawn uniformly at random, an array (n, d)."""
         net = self.net(self.extent or 1.0)
         return net[rng.integers(len(net), size=n)]
 
     def contains(self, policy: Sequence[float]) -> bool:
-        """Whether a policy, as people write it, is one of the class.
+        """Whether a policy is in the class, up to the rounding of written numbers.
 
         >>> Box(0, 7, step=0.1).contains([0.3]), Box(0, 7).contains([7.5])
         (True, False)
@@ -145,23 +145,23 @@ class PolicyClass(ABC):
         return SAME_POINT * max(self.bound, ROUNDING)
 
     def neighbours(self, policy: Array) -> Array:
-        """A policy and all that differ from it in one coordinate, where there are steps."""
-        raise InputError(f"{self!r} has no steps in which a policy could be changed.")
+        """A policy and all that differ from it in one coordinate, for a class with steps."""
+        raise InputError(f"{self!r} has no steps, so that a policy has no neighbours.")
 
 
 @dataclass(frozen=True, init=False)
 class Box(PolicyClass):
-    """All policies between ``low`` and ``high``, or those a whole number of steps above ``low``.
+    """All policies between ``low`` and ``high``, or those on a grid of steps.
 
     Parameters
     ----------
     low, high : float or sequence of float
-        The ends of each axis, both included. A single number stands for all axes.
+        The ends of each axis, both included. A single number applies to all axes.
     step : float or sequence of float, optional
-        Where given, the policies are ``low``, ``low + step``, ..., ``high``, and they are their own
-        net at any radius. An axis must be a whole number of steps long.
+        If given, the policies are ``low``, ``low + step``, ..., ``high``, and they are the net at
+        any radius. The length of an axis must be a multiple of its step.
     labels : tuple of str, optional
-        What the axes are called in figures.
+        Names of the axes in figures.
 
     Examples
     --------
@@ -211,7 +211,7 @@ class Box(PolicyClass):
 
     @property
     def dimension(self) -> int:
-        """How many axes the box has."""
+        """Number of axes [d]."""
         return len(self.low)
 
     @property
@@ -226,11 +226,11 @@ class Box(PolicyClass):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The labels, if there are any."""
+        """The labels, if given."""
         return self.labels or super().names
 
     def count(self, radius: float) -> int:
-        """How many policies ``net(radius)`` has, without making it."""
+        """Size of ``net(radius)``, without building it."""
         return math.prod(self._size(axis, radius) for axis in range(self.dimension))
 
     @property
@@ -239,13 +239,12 @@ class Box(PolicyClass):
         return max(high - low for low, high in zip(self.low, self.high, strict=True))
 
     def net(self, radius: float) -> Array:
-        """The grid of spacing ``radius``, or of the steps; the last axis moves fastest.
+        """The grid with spacing ``radius``, or with the steps; the last axis varies fastest.
 
         Parameters
         ----------
         radius : float
-            Each axis has ``low``, ``low + radius``, ... and ``high``. A box with steps has no
-            use for it.
+            Each axis has ``low``, ``low + radius``, ... and ``high``. Ignored by a box with steps.
 
         Returns
         -------
@@ -263,7 +262,7 @@ class Box(PolicyClass):
         return grid.reshape(points, self.dimension)
 
     def contains(self, policy: Sequence[float]) -> bool:
-        """Whether a policy lies in the box, and on its steps."""
+        """Whether a policy lies in the box, and on its grid of steps."""
         if len(policy) != self.dimension:
             return False
         near = self._as_written
@@ -277,7 +276,7 @@ class Box(PolicyClass):
         return True
 
     def thinned(self, per_axis: int, radius: float) -> Array:
-        """``net(radius)``, with at most ``per_axis`` values on each axis, each axis by itself.
+        """``net(radius)``, with each axis thinned separately to at most ``per_axis`` values.
 
         >>> Box([0, 0], [1, 100]).thinned(3, 0.5).tolist()[:4]
         [[0.0, 0.0], [0.0, 50.0], [0.0, 100.0], [0.5, 0.0]]
@@ -314,7 +313,7 @@ class Box(PolicyClass):
         return np.array(rows)
 
     def sample(self, rng: Generator, n: int) -> Array:
-        """Policies drawn at random.
+        """Policies drawn uniformly at random, an array (n, d).
 
         >>> Box([0, 5], [0, 7], step=1).sample(np.random.default_rng(0), 2)
         array([[0., 7.],
@@ -337,7 +336,7 @@ class Box(PolicyClass):
         return float(radius)
 
     def _size(self, axis: int, radius: float) -> int:
-        """How many points an axis has."""
+        """Number of grid points of an axis."""
         low, high, spacing = self.low[axis], self.high[axis], self._spacing(axis, radius)
         length = high - low
         if length == 0:
@@ -356,12 +355,12 @@ class Box(PolicyClass):
         return last + 1 if reached else last + 2
 
     def _points(self, axis: int, radius: float) -> Array:
-        # Each point comes from its number, so that rounding does not add up.
+        # Each point is computed from its index, so that rounding errors do not add up.
         numbers = np.arange(self._size(axis, radius), dtype=np.float64)
         points = self.low[axis] + self._spacing(axis, radius) * numbers
         if self.step is None:
             points[-1] = self.high[axis]
-        # A whole number of steps may miss the end by a rounding.
+        # The last point may exceed the end by a rounding error.
         return np.minimum(points, self.high[axis])
 
     def _advice(self, radius: float) -> str:
@@ -369,19 +368,19 @@ class Box(PolicyClass):
             return "use larger steps"
         widest = max(high - low for low, high in zip(self.low, self.high, strict=True))
         if self.count(widest) > MOST_POINTS:
-            return f"no radius would do for {self.dimension} axes"
+            return f"no radius is large enough for {self.dimension} axes"
         while self.count(radius) > MOST_POINTS:
             radius *= 1.1
-        return f"a radius of {1.1 * radius:.1e} would do"
+        return f"use a radius of at least {1.1 * radius:.1e}"
 
 
 class Finite(PolicyClass):
-    """The given policies, which are their own net at any radius.
+    """A list of policies, which is the net at any radius.
 
     Parameters
     ----------
     points : array of shape (n,) or (n, d)
-        Finite numbers, no policy twice.
+        Finite numbers, without repeated policies.
 
     Examples
     --------
@@ -406,7 +405,7 @@ class Finite(PolicyClass):
         if not finite.all():
             where = int(finite.argmin())
             raise InputError(f"Policy {_point(values[where])} at position {where} is not finite.")
-        _refuse_twice(values)
+        _refuse_duplicates(values)
         values.flags.writeable = False
         self._values = values
 
@@ -420,7 +419,7 @@ class Finite(PolicyClass):
 
     @property
     def dimension(self) -> int:
-        """How many numbers make one policy."""
+        """Number of parameters of a policy [d]."""
         return int(self._values.shape[1])
 
     @property
@@ -438,7 +437,7 @@ class Finite(PolicyClass):
         return self._values.copy()
 
     def count(self, radius: float) -> int:
-        """How many policies there are."""
+        """Number of policies."""
         return len(self._values)
 
 
@@ -446,8 +445,8 @@ def _point(values: Array) -> str:
     return str(tuple(values.tolist())) if values.size > 1 else str(values[0])
 
 
-def _refuse_twice(values: Array) -> None:
-    rank = np.lexsort(values.T[::-1])  # keeps the order of equal policies
+def _refuse_duplicates(values: Array) -> None:
+    rank = np.lexsort(values.T[::-1])  # stable: equal policies keep their order
     same = np.flatnonzero((values[rank[1:]] == values[rank[:-1]]).all(axis=1))
     if same.size:
         first, second = rank[same[0]], rank[same[0] + 1]

@@ -1,9 +1,9 @@
-"""Problem files: TOML with a table ``[problem]`` and those that hold the truth for simulation.
+"""Problem files: TOML with a table ``[problem]``, and tables with the truth for simulation.
 
-Which these are, depends on the kind of the problem: ``[demand]`` for inventory. A table
-``[policies]`` holds a policy family, with its kind and its ranges; without one, the keys of the
-default family stand in ``[problem]``, such as ``levels`` for base-stock. A table
-``[order]`` may hold a claim to test; see :class:`OrderTable` and :mod:`iopea.orders.checking`.
+The truth depends on the kind of problem: inventory has a table ``[demand]``. A table ``[policies]``
+holds a policy family, with its kind and its ranges; without it, ``[problem]`` has the keys of the
+default family, such as ``levels`` for base-stock. A table ``[order]`` may hold a claim to test; see
+:class:`OrderTable` and :mod:`iopea.orders.checking`.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from iopea.types import Array, Claim, Truth
 
 Content = TypeVar("Content")
 
-#: The table of a policy family, where it is not the default of the kind of problem.
+#: The table of a policy family other than the default of the problem.
 POLICIES = "policies"
 #: The table of a claim to test, which any problem file may have.
 ORDER = "order"
 
 
 def read_problem(path: str | Path) -> tuple[Problem, Truth]:
-    """Read a problem file; every fault is a sentence that names the file and the value."""
+    """Read a problem file; an error message names the file and the value."""
     return _read(Path(path), lambda text: parse_problem(text, Path(path).parent))
 
 
 def read_order(path: str | Path) -> OrderTable:
-    """Read the table ``[order]`` of a problem file, which need not be there."""
+    """Read the optional table ``[order]`` of a problem file."""
     return _read(Path(path), parse_order)
 
 
@@ -62,7 +62,7 @@ def default_problem() -> tuple[Problem, Truth]:
 
 
 def parse_problem(text: str, directory: Path | None = None) -> tuple[Problem, Truth]:
-    """Parse the text of a problem file; data files are looked for in ``directory``.
+    """Parse the text of a problem file; paths of data files refer to ``directory``.
 
     >>> problem, demand = parse_problem('''
     ... [problem]
@@ -107,7 +107,7 @@ def problem_from(
 
 
 def tables_of(problem: Problem, truth: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The tables of a problem file; a truth without a table of its own is told in ``[problem]``.
+    """The tables of a problem file; a truth that has no table of its own is in ``[problem]``.
 
     >>> problem, demand = default_problem()
     >>> tables_of(problem, demand.table())["demand"]["distribution"]
@@ -144,12 +144,12 @@ def _table(content: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class OrderTable:
-    """The table ``[order]``: what is claimed, and of which policies, in place of the problem's own.
+    """The table ``[order]``: a claim about policies, which replaces the problem's own.
 
     Attributes
     ----------
     claim : str, optional. ``"sample-path"`` or ``"distributional"``.
-    policies : array (n, d), optional. The policies to look at.
+    policies : array (n, d), optional. The policies to test.
     keys : array (m, d), optional. Rows of weights, one for each parameter: i informs j if every
         weighted sum of j's parameters is at most that of i's.
     matrix : array (n, n), optional. Whether i informs j, for the ``policies``.
@@ -177,7 +177,7 @@ class OrderTable:
                 f"{parameters} parameters: give one weight for each."
             )
         sums = policies @ self.keys.T
-        # Sums that differ by rounding alone are ties.
+        # Sums that are equal up to rounding are ties.
         return InformationOrder.from_key(np.round(sums / (np.abs(sums).max() or 1.0), 12))
 
 
@@ -202,7 +202,7 @@ def parse_order(text: str) -> OrderTable:
         if "keys" in rows:
             raise InputError(f"[{ORDER}] has keys and a matrix: give one of them.")
         if "policies" not in rows:
-            raise InputError(f"[{ORDER}] has a matrix: give the policies of its rows, too.")
+            raise InputError(f"[{ORDER}] has a matrix: also give the policies of its rows.")
         order, policies = InformationOrder.from_matrix(rows["matrix"]), rows["policies"]
         if len(order) != len(policies):
             raise InputError(
@@ -213,7 +213,7 @@ def parse_order(text: str) -> OrderTable:
 
 
 def _rows(name: str, value: Any) -> Array:
-    """Rows of as many numbers each; of one-parameter policies also a list of numbers."""
+    """Rows of equal length; for policies with one parameter, also a list of numbers."""
     kinds = (bool, int, float) if name == "matrix" else (int, float)
     rows: list[Any] = value if isinstance(value, list) else [None]
     if name == "policies":
@@ -226,7 +226,7 @@ def _rows(name: str, value: Any) -> Array:
     )
     if not rows or not right:
         raise InputError(
-            f"{name} in [{ORDER}] must be rows of as many finite numbers each, "
+            f"{name} in [{ORDER}] must be rows of finite numbers, all of the same length, "
             f"such as [[0.0, 1.0]], not {short(value)}."
         )
     return np.array(rows, dtype=np.float64)

@@ -1,7 +1,7 @@
-"""The loop over time: a learner asks, a simulator plays, the learner is told.
+"""The loop over time: a learner asks, a simulator plays, and the learner gets the trajectory.
 
-:func:`run` is that loop, :func:`best_in_class` finds what a run is measured by, and
-:func:`compare_to_best` does both.
+:func:`run` is that loop, :func:`best_in_class` finds the best policy, and :func:`compare_to_best`
+compares a run with it.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ Result = TypeVar("Result")
 #: Called after each play with the learner and the steps taken so far.
 Watcher = Callable[[Learner, int], None]
 
-#: The most steps of one run: the cost of each is kept.
+#: Longest run: the cost of each step is kept in memory.
 MOST_STEPS = 10**9
-#: Steps and batches of the path on which policies are compared.
+#: Steps and batches of the sample path on which policies are compared.
 EVALUATION_STEPS = 8_000_000
 EVALUATION_BATCHES = 64
-#: Copies of the system on which a controller is evaluated, and steps of each of them where policies
-#: are compared on a path of that length.
+#: Copies of the system on which a controller is evaluated, and steps of each copy where policies
+#: are compared on a path of ``EVALUATION_STEPS``.
 CONTROLLER_COPIES, CONTROLLER_ROUNDS = 2048, 2000
-#: The fewest steps of each copy beside a shorter path, and the most initial steps that don't count.
+#: Least number of steps of each copy where the path is shorter, and longest warm-up period.
 SETTLING_ROUNDS = 500
-#: Steps in which random policies are evaluated where there are no copies.
+#: Steps on which random policies are evaluated where copies can't be simulated.
 RANDOM_STEPS = 200_000
 #: Steps of the first, coarse search for the best policy.
 _SEARCH_STEPS = 400_000
-#: Points per parameter of the ever finer nets of that search: of one parameter, of several.
+#: Points per parameter of the successively finer nets: for one parameter, for several.
 _NETS = ((512, 4096), (64, 256, 1024))
-#: The most points of the first net; a class with more is thinned out.
+#: Largest size of the first net; a larger one is thinned.
 _MOST_COARSE = 2**13
-#: Points around which the next finer net is searched.
+#: Number of best points around which the next finer net is searched.
 _PROMISING = 9
-#: Parameters up to which a class is searched by nets.
+#: Largest number of parameters of a class that is searched by nets.
 _MOST_SEARCHED = 2
-#: A best cost up to this size is 0 up to rounding.
+#: A best cost up to this size counts as 0.
 _NOTHING = 1e-12
 #: The best policies found for oracles, by system.
 _FOUND: dict[str, Policy] = {}
@@ -70,7 +70,7 @@ def run(
     watch: Watcher | None = None,
     best: Policy | None = None,
 ) -> RunResult:
-    """Let a learner play for exactly so many steps.
+    """Let a learner play for exactly ``steps`` steps.
 
     Two runs in a row with the same learner and simulator give the same bits as one run of both
     lengths together.
@@ -97,7 +97,7 @@ def run(
     if steps > MOST_STEPS:
         raise InputError(f"The horizon must be at most {MOST_STEPS} steps, not {steps}.")
     if learner.oracle:
-        learner.see(_Sight(simulator, best))
+        learner.see(_TrueSystem(simulator, best))
     costs = np.empty(steps)
     done, elapsed = 0, 0.0
     while done < steps:
@@ -133,7 +133,7 @@ def run_all(task: Callable[[Key], Result], keys: Iterable[Key], workers: int = 1
     try:
         return list(pool.map(task, keys))
     finally:
-        # After an error or an interrupt, tasks that have not started are dropped.
+        # After an error or an interrupt, tasks that have not started are cancelled.
         pool.shutdown(wait=False, cancel_futures=True)
 
 
@@ -145,7 +145,7 @@ class Evaluation:
     ----------
     policies : array (n, d).
     cost : array (n,). Average cost per step.
-    standard_error : array (n,). Of each average, by batch means.
+    standard_error : array (n,). Standard error of each average, by batch means.
     """
 
     policies: Array
@@ -167,7 +167,7 @@ def evaluate(
 
 @dataclass(frozen=True)
 class BestInClass:
-    """The best policy of the class, its cost and the standard error of that [θ*, g*].
+    """The best policy of the class, its cost and the standard error of that cost [θ*, g*].
 
     ``steps`` and ``seed`` are those of the path on which it was found.
     """
@@ -179,18 +179,19 @@ class BestInClass:
     seed: int
 
     def relative_gaps(self, simulator: Simulator, choices: Sequence[Recommendation]) -> Array:
-        """Extra cost per step over the best policy, as a share of g*."""
+        """Extra cost per step over the best policy, divided by g*."""
         return np.array([self.share(gap) for gap in self.gaps(simulator, choices)])
 
     def gaps(self, simulator: Simulator, choices: Sequence[Recommendation]) -> Array:
         """Extra cost per step over the best policy.
 
         Policies and compiled controllers are evaluated on the path on which the best policy was
-        found; other controllers on many copies of the system, as is the best policy for them.
+        found. Other controllers are evaluated on many copies of the system and compared with the
+        best policy on the same copies.
         """
         control = simulator.problem.control
         if control is not None:
-            choices = [_plainly(choice, simulator.problem) for choice in choices]
+            choices = [_as_policy_if_possible(choice, simulator.problem) for choice in choices]
         different = list(dict.fromkeys(choices))
         gaps: dict[Recommendation, float] = {self.policy: 0.0}
         policies = [
@@ -213,7 +214,7 @@ class BestInClass:
         return np.array([gaps[choice] for choice in choices])
 
     def _gap_on_copies(self, simulator: Simulator, controller: Controller) -> float:
-        """Extra cost per step of a controller, by copies of the system."""
+        """Extra cost per step of a controller, estimated on copies of the system."""
         least = min(SETTLING_ROUNDS, CONTROLLER_ROUNDS)
         rounds = max(CONTROLLER_ROUNDS * self.steps // EVALUATION_STEPS, least)
         cost = evaluate_controller(simulator, controller, rounds, self.seed)
@@ -225,12 +226,12 @@ class BestInClass:
         return cost - _LEVELS[key]
 
     def share(self, cost: float) -> float:
-        """A cost as a share of |g*|; NaN where that is 0."""
+        """A cost divided by |g*|; NaN where that is 0."""
         return float(cost / abs(self.cost)) if abs(self.cost) > _NOTHING else math.nan
 
 
-def _plainly(choice: Recommendation, problem: Problem) -> Recommendation:
-    """The policy of the class that acts like a controller, if there is one."""
+def _as_policy_if_possible(choice: Recommendation, problem: Problem) -> Recommendation:
+    """The policy of the class that is equivalent to a controller, if there is one."""
     if not isinstance(choice, Controller):
         return choice
     if isinstance(choice, PolicyController) and choice.problem == problem:
@@ -244,8 +245,7 @@ def evaluate_controller(
 ) -> float:
     """Average cost of a controller over many copies of the system.
 
-    The first steps of each copy don't count: they lead from the initial state to the stationary
-    regime.
+    A warm-up period from the initial state towards the stationary distribution is left out.
     """
     rounds = check_count("rounds", rounds, least=2)
     return _on_copies(simulator, controller.act, rounds, seed)
@@ -254,7 +254,7 @@ def evaluate_controller(
 def _on_copies(
     simulator: Simulator, act: Callable[[Array], Array], rounds: int, seed: int
 ) -> float:
-    """Average cost of actions by state, over many copies of the system."""
+    """Average cost over many copies of the system, with actions chosen by ``act``."""
     problem = simulator.problem
     fleet = problem.simulator(simulator.truth, _evaluation_seed(seed))
     if not isinstance(fleet, SteppedSimulator):
@@ -293,8 +293,8 @@ def best_in_class(
 ) -> BestInClass:
     """Find the best policy of the class with full knowledge of the system.
 
-    If the system has no exact solution, a coarse net is searched on a short path, then finer nets
-    around the best points of the one before, the last of them on a long path.
+    If the system has no exact solution, a coarse net is searched on a short path, then
+    successively finer nets around the best points of the net before, the last on a long path.
     """
     exact = simulator.optimum()
     if exact is not None:
@@ -315,7 +315,7 @@ def best_in_class(
 
 
 def _promising(policies: PolicyClass, costs: Callable[[Array], Array]) -> Array:
-    """The finest net around the cheapest points of the coarser ones."""
+    """The points of the finest net around the best points of the coarser ones."""
     nets = _NETS[0] if policies.dimension == 1 else _NETS[1]
     reach = policies.extent / nets[0] or 1.0
     if policies.count(reach) <= _MOST_COARSE:
@@ -331,7 +331,7 @@ def _promising(policies: PolicyClass, costs: Callable[[Array], Array]) -> Array:
 
 
 def _near(points: Array, centres: Array, reach: float) -> Array:
-    """The points within the reach of a centre in every parameter."""
+    """The points within ``reach`` of some centre, in the maximum norm."""
     for axis, middle in enumerate(centres.T):  # most points are far from all centres
         values = points[:, axis]
         points = points[(values >= middle.min() - 2 * reach) & (values <= middle.max() + 2 * reach)]
@@ -341,8 +341,8 @@ def _near(points: Array, centres: Array, reach: float) -> Array:
     return points[near]
 
 
-class _Sight:
-    """The truth that oracles are told."""
+class _TrueSystem:
+    """The access to the true system that oracles get."""
 
     def __init__(self, simulator: Simulator, best: Policy | None) -> None:
         self._simulator, self._best = simulator, best
@@ -352,7 +352,7 @@ class _Sight:
         return _known_best(self._simulator) if self._best is None else self._best
 
     def best_in_hindsight(self, steps: int) -> Policy:
-        """The best policy for the noise of the first steps of this run."""
+        """The policy with the lowest cost under the noise of the first steps of this run."""
         policies = self._simulator.problem.policy_class
         if policies.dimension > _MOST_SEARCHED and policies.count(1.0) > _MOST_COARSE:
             raise InputError(
@@ -382,7 +382,7 @@ def _known_best(simulator: Simulator) -> Policy:
 
 
 def relative_regret(result: RunResult, best: BestInClass) -> float:
-    """Regret as a share of T g*."""
+    """Regret divided by T g*."""
     return best.share(result.average_cost - best.cost)
 
 
@@ -393,8 +393,8 @@ class ComparedRun:
     Attributes
     ----------
     steps : int. [T]
-    elapsed : float. Time that has passed, in units of the average cost: the steps, unless they
-        differ in length.
+    elapsed : float. Elapsed time, in the unit to which the average cost refers: the number of
+        steps, unless steps differ in length.
     average_cost : float. True cost of the run per unit of time.
     recommendation : policy or controller. What the learner recommends after these steps.
     survivors : int, optional. Policies that may still be the best.
@@ -417,7 +417,7 @@ class ComparedRun:
 
     @property
     def relative_gap(self) -> float:
-        """The gap as a share of g*."""
+        """The gap divided by g*."""
         return self.best.share(self.gap)
 
     @property
@@ -427,7 +427,7 @@ class ComparedRun:
 
     @property
     def relative_regret(self) -> float:
-        """Regret as a share of T g*."""
+        """Regret divided by T g*."""
         return self.best.share(self.average_cost - self.best.cost)
 
 
@@ -468,7 +468,7 @@ def compare_at(
     best: BestInClass | None = None,
     watch: Watcher | None = None,
 ) -> list[ComparedRun]:
-    """The same after each of several numbers of steps of one run, the last of which ends it."""
+    """:func:`compare_to_best` at several horizons of one run, in increasing order."""
     best = best_in_class(simulator) if best is None else best
     stages = list(_stages(learner, simulator, horizons, best.policy, watch))
     return _compared(simulator, best, stages)
@@ -477,7 +477,7 @@ def compare_at(
 def compare_runs(
     results: Sequence[RunResult], simulator: Simulator, best: BestInClass
 ) -> list[ComparedRun]:
-    """The same for finished runs on a system, whose recommendations are evaluated together."""
+    """:func:`compare_to_best` for finished runs, whose recommendations are evaluated together."""
     stages = [
         _Stage(result.costs.size, result.elapsed, result.average_cost, result) for result in results
     ]
@@ -486,7 +486,7 @@ def compare_runs(
 
 @dataclass(frozen=True)
 class _Stage:
-    """A run up to some step; ``result`` is about the steps since the stage before."""
+    """A run up to some step; ``result`` covers the steps since the previous stage."""
 
     steps: int
     elapsed: float
@@ -506,13 +506,13 @@ def _stages(
     for horizon in horizons:
         if horizon <= done:
             raise InputError(f"Horizons must increase, not go from {done} to {horizon} steps.")
-        since = done
+        before = done
 
-        def told(who: Learner, steps: int, since: int = since) -> None:
+        def watch_all(learner: Learner, steps: int, before: int = before) -> None:
             if watch is not None:
-                watch(who, since + steps)
+                watch(learner, before + steps)
 
-        result = run(learner, simulator, horizon - done, told, best)
+        result = run(learner, simulator, horizon - done, watch_all, best)
         total, elapsed, done = total + float(result.costs.sum()), elapsed + result.elapsed, horizon
         yield _Stage(horizon, elapsed, total / elapsed, result)
 
@@ -520,7 +520,7 @@ def _stages(
 def _compared(
     simulator: Simulator, best: BestInClass, stages: Sequence[_Stage]
 ) -> list[ComparedRun]:
-    """The recommendations of all stages, evaluated on one path."""
+    """Compare all stages with the best policy; recommendations are evaluated on one path."""
     fresh = simulator.problem.simulator(simulator.truth)
     gaps = best.gaps(fresh, [stage.result.recommendation for stage in stages])
     return [
@@ -543,16 +543,16 @@ def regret_under_same_noise(
     horizons: Sequence[int],
     best: Policy | None = None,
 ) -> list[float]:
-    """Extra cost of a run over one of the best policy under the same noise, at several steps.
+    """Regret at several horizons, against the best policy under the same noise.
 
-    Most of the noise cancels. Where time is continuous, costs are per unit of elapsed time, times
-    the steps.
+    Most of the noise cancels. Where time is continuous, it is the difference of the average costs
+    per unit of time, times the number of steps.
 
     Parameters
     ----------
     learner : Learner.
     simulator : Simulator. In its initial state.
-    horizons : sequence of int. Steps after which regret is read; the last ends the run [T].
+    horizons : sequence of int. Steps after which regret is measured; the last ends the run [T].
     best : policy, optional. Searched for if not given.
     """
     twin = simulator.problem.simulator(simulator.truth, simulator.seed)

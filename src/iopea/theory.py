@@ -1,4 +1,4 @@
-"""Regret, and the numbers behind the paper's theorems, each term by its name.
+"""Regret, and the bounds of the paper's theorems with each term by name.
 
 The theorem is stated up to constants. The bound here is the one of its proof
 (label ``app:regret_bound_proof``), with the constants that the proof gives and
@@ -6,12 +6,12 @@ costs scaled to [0, 1]:
 
     Regret(T) <= Σ_k 7 w N_k β_k + K w D_Θ + T L_Θ r.
 
-The proof takes a net of radius r = T^(-1/2). Here r is the radius of the net that IOPEA takes, a
-share of the range of the policies (:func:`iopea.policies.default_radius`): so the bound is the same
-in all units, and that of the runs.
+The proof takes a net of radius r = T^(-1/2). Here r is the radius of the net that IOPEA uses, a
+share of the range of the policies (:func:`iopea.policies.default_radius`), so that the bound does
+not depend on units and applies to actual runs.
 
-The proof counts whole epochs; what is left of the horizon after the last of them
-is charged here at the rate of the epoch it belongs to, 7 β_{K+1} a step.
+The proof counts finished epochs. Here the rest of the horizon is charged at the rate of the
+unfinished epoch, 7 β_{K+1} per step.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Bound:
     Attributes
     ----------
     terms : dict. The terms by name.
-    inputs : dict. What they were computed from, by name.
+    inputs : dict. The inputs of the computation by name.
     """
 
     terms: dict[str, float]
@@ -95,9 +95,9 @@ def regret_bound(
     restart_time : float. Expected steps back to the initial state [D_Θ].
     width, alpha, data_needed, delta : the order's width w, α, T_h(δ) and δ.
     cost_range : float. Width of the range of the cost of one step.
-    policies : int, optional. Size of a finite class; that of the net, (extent/r + 1)^d, otherwise.
-    extent : float, optional. The longest range of a parameter, U if not given. The radius r of the
-        net is this over max{2000, √T}.
+    policies : int, optional. Size of a finite class; otherwise that of the net, (extent/r + 1)^d.
+    extent : float, optional. The longest range of a parameter; U if not given. The radius r of the
+        net is extent/max{2000, √T}.
 
     Examples
     --------
@@ -219,8 +219,8 @@ def dual_index_bound(
 ) -> Bound:
     """Dual sourcing (label ``cor:dual_index_regret``), costs in [0, 1].
 
-    α = (1-γ)/2 γ^L_r, H = 1/((1-γ) γ^L_r), d = 2, w = 1, and T_h(δ) of the proof, which is
-    of the order log(1/δ) / ((1-γ)^4 γ^(2 L_r)).
+    α = (1-γ)/2 γ^L_r, H = 1/((1-γ) γ^L_r), d = 2, w = 1, and T_h(δ) as in the proof, of
+    order log(1/δ) / ((1-γ)^4 γ^(2 L_r)).
     """
     check_share("zero_probability", zero_probability)
     check_count("regular_lead_time", regular_lead_time)
@@ -242,8 +242,8 @@ def dual_index_bound(
 def queue_bound(horizon: int, *, buffer: int, max_rate: int) -> Bound:
     """M/M/1/L queue (label ``cor:queuing_regret``): L³ sqrt((L+1) log(A_max) T), constant 1.
 
-    The corollary hides constants and logarithms; this is its leading term, with
-    log|Θ| = (L + 1) log A_max from the class of all deterministic policies.
+    The corollary omits constants and logarithms; this is its leading term, with
+    log|Θ| = (L + 1) log A_max for the class of all deterministic policies.
     """
     check_count("horizon", horizon)
     check_count("buffer", buffer)
