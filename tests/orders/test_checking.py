@@ -294,7 +294,7 @@ def test_data_that_says_nothing_in_law_is_a_counter_example():
     )
     assert not report.holds
     assert (report.p_value, report.alpha_least) == (0, 0)
-    assert "on 4 paths its data says too little" in str(report)
+    assert "on 4 paths its data gives too few informative steps" in str(report)
     assert json.loads(json.dumps(report.as_dict(), allow_nan=False))["holds"] is False
 
 

@@ -1,1 +1,1 @@
-"""Testing and discovering information orders."""
+"""Testing claimed information orders, and proposing orders from simulations."""

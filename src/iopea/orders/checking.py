@@ -1,19 +1,20 @@
-"""Claims of an information order, tested on a simulator, and orders proposed from replays.
+"""Testing a claimed information order on a simulator, and proposing an order from replays.
 
-Policy i informs policy j if data collected under i tells the cost of j. A claimed order is tested
-on pairs of policies of which one is claimed to inform the other.
+Policy i informs policy j if the cost of j can be estimated from data collected under i. A claimed
+order is tested on pairs of policies of which one is claimed to inform the other.
 
-A sample-path claim (label ``definition_sample_path_order``) says that this is so on every path. It
-is tested exactly, on common noise; no true claim is ever rejected.
+A sample-path claim (label ``definition_sample_path_order``) says that the cost of j is known
+exactly on every path of i. It is tested exactly, under common noise: a true claim is never
+rejected.
 
 A distributional claim (label ``definition_general_order``) says that estimates from i's data have
-the law of the average cost of j over a share α of the steps, or, for plug-in estimators, that they
-are near that cost (label ``queuing_policy_order_definition``). It is tested by two-sample tests:
-over all pairs, the probability to reject a true claim is at most the error rate, by Bonferroni's
-inequality. How, is told in :mod:`iopea.orders.trials`.
+the distribution of the average cost of j over a share α of the steps, or, for plug-in estimators,
+that they are close to that cost (label ``queuing_policy_order_definition``). It is tested by the
+two-sample tests of :mod:`iopea.orders.trials`: over all pairs, the probability of rejecting a true
+claim is at most the error rate, by Bonferroni's inequality.
 
-Both hold what the problem's estimator says on i's data against what it says on j's own. They can't
-tell an estimator that is wrong even there.
+Both tests compare the problem's estimator on i's data with the same estimator on j's own data. They
+can't detect an estimator that is wrong on both.
 """
 
 from __future__ import annotations
@@ -33,40 +34,41 @@ from iopea.problems.base import Problem
 from iopea.seeds import seed_for
 from iopea.types import Array, Claim, Indices, Mask, Policy, Truth, show_policy
 
-#: Steps and replications by default, and the least of them, for each claim.
+#: Default and least numbers of steps and replications, for each claim.
 _DATA: dict[Claim, tuple[int, int]] = {"sample-path": (2000, 4), "distributional": (10_000, 24)}
-_FEW_USEFUL = 8
 _LEAST_DATA: dict[Claim, tuple[int, int]] = {"sample-path": (1, 1), "distributional": (2, 4)}
-#: Values per parameter of the policies that are looked at by default, by their parameters.
+#: Least number of useful steps expected on a path.
+_FEW_USEFUL = 8
+#: Values per parameter of the default policies, by the number of parameters.
 _PER_AXIS = {1: 12, 2: 4}
-#: The most policies that are looked at by default, and that can be looked at.
+#: Largest number of default policies, and of policies that can be tested.
 _SOME_POLICIES, _MOST_POLICIES = 16, 500
-#: The most steps of one path, all of which is held in memory.
+#: Longest path, which is held in memory.
 _MOST_STEPS = 10**7
-#: The most pairs that are tested by default.
+#: Default of the largest number of pairs to test.
 SOME_PAIRS = 1000
 
 
 @dataclass(frozen=True)
 class OrderReport:
-    """What came of a claim.
+    """The result of testing a claimed order.
 
     Attributes
     ----------
     claim : str. ``"sample-path"`` or ``"distributional"``.
-    policies : tuple. Those that were looked at.
-    width : int. Of the order on them [w].
-    pairs, pairs_tested : int. How many pairs i, j of different policies the order has, i informs j,
-        and how many of them were tested.
+    policies : tuple. The policies that were tested.
+    width : int. Width of the order on them [w].
+    pairs, pairs_tested : int. Number of pairs of different policies i, j of which i is claimed to
+        inform j, and how many of them were tested.
     steps, replications, seed : int. The data of each policy.
-    holds : bool. Whether the claim held on all pairs that were tested.
-    pairs_failed : int. On how many it did not.
+    holds : bool. Whether the claim held on all tested pairs.
+    pairs_failed : int. Number of pairs on which it did not.
     alpha_claimed : float. The share of useful steps [α]: the problem's, or 1 on sample paths.
-    alpha_measured, alpha_least : float. Share of i's steps that told of j: mean over pairs, and of
-        the pair with the least; NaN without pairs.
-    counter_example : CounterExample, optional. Where the claim is false.
-    error_rate, p_value : float, optional. Of a distributional claim: the probability of rejecting a
-        true one, and the least p-value, times the number of tests, which is held against it.
+    alpha_measured, alpha_least : float. Share of i's steps that were informative about j: mean and
+        minimum over the pairs; NaN without pairs.
+    counter_example : CounterExample, optional. A pair for which the claim is false.
+    error_rate, p_value : float, optional. For a distributional claim: the probability of rejecting
+        a true one, and the least p-value times the number of tests, which is compared with it.
     """
 
     claim: Claim
@@ -87,29 +89,32 @@ class OrderReport:
     p_value: float | None = None
 
     def __str__(self) -> str:
-        """What was tested and what came of it, in words."""
+        """The test and its result in words."""
         if not self.pairs_tested:
-            return f"Nothing to test: no claim that one of {len(self.policies)} informs another."
+            return (
+                f"Nothing to test: none of the {len(self.policies)} policies is claimed to inform "
+                "another."
+            )
         where = f"{self.pairs_tested} pairs of {len(self.policies)} policies"
         data = f"{self.replications} paths of {self.steps} steps each"
         if self.counter_example is not None:
             example = self.counter_example
             return (
                 f"Rejected: the {self.claim} claim is false on {self.pairs_failed} of {where}, "
-                f"on {data}. For one, policy {show_policy(example.informing, 6)} does not inform "
-                f"policy {show_policy(example.informed, 6)}: {example.reason}"
+                f"on {data}. For example, policy {show_policy(example.informing, 6)} does not "
+                f"inform policy {show_policy(example.informed, 6)}: {example.reason}"
             )
         if self.error_rate is None:
             return f"Confirmed: the {self.claim} claim holds on {where}, exactly, on {data}."
         fewer = self.alpha_least < self.alpha_claimed
         return (
-            f"Confirmed: the {self.claim} claim is not rejected on {where}, on {data} and policy, "
+            f"Confirmed: the {self.claim} claim is not rejected on {where}, on {data} per policy, "
             f"by tests that reject a true claim with a probability of at most {self.error_rate:g}."
             + (" But for some pair the share of useful steps is below the claimed α." * fewer)
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """All attributes as JSON values."""
         example = self.counter_example
         return {
             **vars(self),
@@ -122,13 +127,13 @@ class OrderReport:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Which policies informed which others in replays, and the order proposed from it.
+    """The pairs that passed the tests, and the order proposed from them.
 
     Attributes
     ----------
     claim, steps, replications, seed, error_rate : as in :class:`OrderReport`.
     policies : array (n, d).
-    informs : bool array (n, n). Whether i's data told the cost of j, whenever it was tried.
+    informs : bool array (n, n). Whether the pair i, j passed the test that i informs j.
     """
 
     claim: Claim
@@ -141,16 +146,16 @@ class Evidence:
 
     @property
     def order(self) -> InformationOrder:
-        """The proposal: i informs j if all that j was seen to inform, i was, too.
+        """The proposal: i informs j if i was found to inform all that j was found to inform.
 
         This is reflexive and transitive, and since each policy informs itself, it claims no pair
-        that was not seen. Where what was seen is an order, it is that order.
+        that failed. If the pairs that passed form an order, it is that order.
         """
         return InformationOrder.from_matrix(self._proposed)
 
     @property
     def dropped(self) -> int:
-        """Pairs that were seen but are not proposed, since with them it would be no order."""
+        """Number of pairs that passed but are left out, so that the proposal is transitive."""
         return int((self.informs & ~self._proposed).sum())
 
     @property
@@ -159,12 +164,12 @@ class Evidence:
         return np.asarray(~missing.any(axis=2))
 
     def __str__(self) -> str:
-        """What was seen and what is proposed, in words."""
+        """The evidence and the proposal in words."""
         n = len(self.policies)
-        seen = int(self.informs.sum()) - n
+        passed = int(self.informs.sum()) - n
         return (
-            f"{seen} of {n * (n - 1)} pairs passed as {self.claim}, on {self.replications} paths "
-            f"of {self.steps} steps each. The order that is proposed has width "
+            f"{passed} of {n * (n - 1)} pairs passed as {self.claim}, on {self.replications} paths "
+            f"of {self.steps} steps each. The proposed order has width "
             f"{self.order.width()} and leaves out {self.dropped} of them. It is not proved."
         )
 
@@ -187,14 +192,14 @@ def check_order(
     Parameters
     ----------
     problem, truth : the system; its own order and claim are tested unless others are given.
-    policies : array (n, d), optional. Those to look at; a few of the class by default.
-    order : InformationOrder, optional. On ``policies``, which must then be given, too.
+    policies : array (n, d), optional. The policies to test; a few of the class by default.
+    order : InformationOrder, optional. An order on ``policies``, which must then be given.
     claim : str, optional. ``"sample-path"`` or ``"distributional"``.
-    pairs : int. The most pairs to test; of more, a sample by ``seed`` is taken.
+    pairs : int. Largest number of pairs to test; of more pairs, a random sample is tested.
     steps, replications : int, optional. Length and number of the paths of each policy; by default
         4 of 2,000 steps for sample-path, 24 of 10,000 for distributional claims.
-    error_rate : float. Chance that a true distributional claim is rejected, at the most.
-    seed : int. Of everything that is drawn.
+    error_rate : float. Largest probability of rejecting a true distributional claim.
+    seed : int. Seed of all random draws.
 
     Examples
     --------
@@ -212,17 +217,17 @@ def check_order(
     (False, 2)
     """
     if order is not None and policies is None:
-        raise InputError("An order is one of policies: give the policies with it.")
+        raise InputError("An order was given without policies: give the policies, too.")
     points = some_policies(problem, seed) if policies is None else _checked(problem, policies)
     order = problem.order(points) if order is None else order
     if len(order) != len(points):
-        raise InputError(f"The order is one of {len(order)} policies, but {len(points)} are given.")
+        raise InputError(f"The order has {len(order)} policies, but {len(points)} are given.")
     tests = _Tests(problem, truth, points, claim, steps, replications, error_rate, seed)
     related = _pairs(order)
     tested = related[_sample(len(related), check_count("pairs", pairs), seed)]
     outcome = tests.outcome(tested)
     shares = outcome.shares if len(tested) else np.array([math.nan])
-    in_law = tests.claim == "distributional"
+    distributional = tests.claim == "distributional"
     return OrderReport(
         claim=tests.claim,
         policies=tuple(tuple(map(float, point)) for point in points),
@@ -234,12 +239,12 @@ def check_order(
         seed=seed,
         holds=not outcome.failed.any(),
         pairs_failed=int(outcome.failed.sum()),
-        alpha_claimed=problem.constants.alpha if in_law else 1.0,
+        alpha_claimed=problem.constants.alpha if distributional else 1.0,
         alpha_measured=float(shares.mean()),
         alpha_least=float(shares.min()),
         counter_example=outcome.example,
-        error_rate=tests.error_rate if in_law else None,
-        p_value=outcome.p_value if in_law else None,
+        error_rate=tests.error_rate if distributional else None,
+        p_value=outcome.p_value if distributional else None,
     )
 
 
@@ -254,7 +259,7 @@ def gather_evidence(
     error_rate: float = 0.01,
     seed: int = 0,
 ) -> Evidence:
-    """Try for every two policies, each way, whether the data of one tells the cost of the other.
+    """Test for every ordered pair of policies whether one informs the other.
 
     The parameters are those of :func:`check_order`.
     """
@@ -278,14 +283,14 @@ def discover_order(
     error_rate: float = 0.01,
     seed: int = 0,
 ) -> InformationOrder:
-    """Propose an order on policies from replays, where nobody has proved one.
+    """Propose an order on policies from replays, for a family without a proved order.
 
-    It is a proposal from evidence, not a proof: a pair is claimed if nothing spoke against it on
-    the paths that were tried. A path on which it fails may be rare, and a difference in law may be
-    too small to be seen. More steps and replications make both less likely.
+    It is a proposal from evidence, not a proof: a pair is claimed if it passed the tests on the
+    simulated paths. A path on which it fails may be rare, and a difference in distribution may be
+    too small to be detected. More steps and replications make both less likely.
 
-    The parameters are those of :func:`check_order`; :func:`gather_evidence` gives what the proposal
-    rests on.
+    The parameters are those of :func:`check_order`; :func:`gather_evidence` gives the evidence for
+    the proposal.
 
     Examples
     --------
@@ -304,9 +309,9 @@ def discover_order(
 
 
 def some_policies(problem: Problem, seed: int = 0) -> Array:
-    """A few policies from all over the class, an array (n, d).
+    """A few policies spread over the class, an array (n, d).
 
-    Of classes with many parameters: the two extreme corners, and policies drawn at random.
+    For classes with many parameters: the two extreme corners, and policies drawn at random.
     """
     known, dimension = problem.policy_class, problem.policy_class.dimension
     radius = known.extent / 1000 or 1.0
@@ -325,7 +330,7 @@ def some_policies(problem: Problem, seed: int = 0) -> Array:
 
 
 class _Tests:
-    """The settings of a test, checked and filled in."""
+    """The settings of a test, checked and with defaults filled in."""
 
     def __init__(
         self,
@@ -347,8 +352,8 @@ class _Tests:
         steps = check_count("steps", max(defaults[0], needed) if steps is None else steps, least[0])
         if steps < needed:
             raise InputError(
-                f"{steps} steps are too few to test this claim: by it only a share of "
-                f"{problem.constants.alpha:.2g} of them tells anything, so use at least {needed}."
+                f"{steps} steps are too few to test this claim, by which only a share of "
+                f"{problem.constants.alpha:.2g} of them is informative: use at least {needed}."
             )
         if steps > _MOST_STEPS:
             raise InputError(f"steps must be at most {_MOST_STEPS}, not {steps}.")
@@ -358,7 +363,7 @@ class _Tests:
         self.trial = Trial(problem, truth, policies, steps, paths, seed)
 
     def _steps_needed(self, problem: Problem) -> int:
-        """Steps of which a few are of use, where only a share of them is claimed to be."""
+        """Steps for a few useful ones, where only a share α of the steps is claimed useful."""
         share = problem.constants.alpha
         if self.claim == "sample-path" or not 0 < share < 1:
             return 1
@@ -368,7 +373,7 @@ class _Tests:
         """Test all pairs i, j, an array (m, 2)."""
         if self.claim == "sample-path":
             return self.trial.on_paths(pairs)
-        return self.trial.in_law(pairs, self.error_rate)
+        return self.trial.in_distribution(pairs, self.error_rate)
 
 
 def _checked(problem: Problem, policies: Array) -> Array:
@@ -386,21 +391,21 @@ def _checked(problem: Problem, policies: Array) -> Array:
         outside = points[(points[:, axis] < low) | (points[:, axis] > high)]
         if len(outside):
             raise InputError(
-                f"Policy ({show_policy(tuple(outside[0]))}) is not of the class: its {name} must "
+                f"Policy ({show_policy(tuple(outside[0]))}) is not in the class: its {name} must "
                 f"lie between {low:g} and {high:g}."
             )
     return points
 
 
 def _pairs(order: InformationOrder) -> Indices:
-    """All pairs i, j of different policies of which i informs j, an array (m, 2)."""
+    """All pairs of different policies i, j of which i informs j, an array (m, 2)."""
     n = len(order)
     pairs = [(i, j) for i in range(n) for j in range(n) if i != j and order.informs(i, j)]
     return np.array(pairs, dtype=np.intp).reshape(-1, 2)
 
 
 def _sample(count: int, most: int, seed: int) -> Indices:
-    """All numbers below ``count``, or ``most`` of them at random, ascending."""
+    """The indices below ``count``, or a random sample of ``most`` of them, ascending."""
     if count <= most:
         return np.arange(count)
     rng = np.random.default_rng(seed_for("pairs", seed))

@@ -1,22 +1,22 @@
-"""Whether the data of one policy tells the cost of another, tried on a simulator.
+"""Tests on a simulator of whether the data of one policy informs another.
 
-On paths. Both policies meet the same noise, each from the initial state. What the data under i
-says of the cost of j must be what the data under j says, batch by batch, but for rounding. One path
-on which they differ is a counter-example: no noise is involved.
+On sample paths. Both policies face the same noise, each from the initial state. The cost of j
+computed from data under i must equal that computed from data under j, batch by batch, up to
+rounding. A path on which they differ is a counter-example: the test is exact.
 
-In law. R estimates of the cost of j from independent paths of i are held against the average costs
-of R independent paths of j by two tests, each at half of the error rate:
+In distribution. R estimates of the cost of j from independent paths of i are compared with the
+average costs of R independent paths of j by two tests, each at half of the error rate:
 
-- of their means, by Welch's t, which takes averages over many steps for normal. Numbers of useful
-  steps may differ, and so may what falls like 1/T: the initial transient, the bias of ratios and of
-  functions of estimates. It is taken away first: twice the estimate by all steps, less that by the
-  first half of them, which for plain averages is the average over the second half;
-- of their laws, by Smirnov's exact test, at a number of useful steps n that all paths have reached
-  (the αT of the definition), where batches of all paths end there. If the claim is true, both are
-  averages over n steps from the initial state, whatever their law is.
+- equality of means, by Welch's t-test, which takes averages over many steps as normal. The number
+  of useful steps may differ, and with it a bias of order 1/T: from the initial transient, from
+  ratios and from functions of estimates. It is removed first: twice the estimate from all steps
+  minus that from the first half, which for plain averages is the average over the second half;
+- equality of distributions, by Smirnov's exact test, at a number of useful steps n that all paths
+  have reached (the αT of the definition), if all paths have a batch that ends there. If the claim
+  is true, both are averages over n steps from the initial state, whatever their distribution.
 
-Plug-in estimators are claimed to be near the cost, not to have the law of an average: of them, and
-where there is no such n, the means alone are tested.
+Plug-in estimators are claimed to be close to the cost, not to have the distribution of an average.
+For them, and where there is no such n, only the means are tested.
 """
 
 from __future__ import annotations
@@ -34,26 +34,26 @@ from iopea.problems.base import Evaluator, Problem
 from iopea.seeds import seed_for
 from iopea.types import Array, Indices, Mask, Policy, Trajectory, Truth
 
-#: Costs that differ by less than this share of all costs on the path are the same.
+#: Costs that differ by less than this share of all costs on the path are equal.
 SAME_COST = 1e-9
-#: Share of the replications in which data may say nothing of a policy.
-MOST_SILENT = 0.1
-#: Share of the cost range by which rounding may change the cost of a step, besides.
+#: Largest share of the replications without an estimate for a policy.
+MOST_WITHOUT_ESTIMATE = 0.1
+#: Additional rounding error of the cost of a step, as a share of the cost range.
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
 class CounterExample:
-    """A pair for which a claim is false, and how this shows.
+    """A pair for which a claim is false, with the evidence.
 
     Attributes
     ----------
-    informing, informed : tuple. Policies i and j: i's data does not tell the cost of j.
-    reason : str. In words.
-    expected, found : float. Cost of j by its own data, and by i's; NaN for nothing. On a path, the
-        sum up to ``step``; in law, the mean estimate of the average cost.
-    seed, step : int, optional. On a path: the simulator's seed, and the first step, counted from
-        1, after which the two differ.
+    informing, informed : tuple. Policies i and j: i does not inform j.
+    reason : str. The evidence in words.
+    expected, found : float. Cost of j from its own data and from i's; NaN without an estimate. On a
+        sample path, the sum up to ``step``; in distribution, the mean estimate of the average cost.
+    seed, step : int, optional. On a sample path: the simulator's seed, and the first step, counted
+        from 1, after which the two differ.
     """
 
     informing: Policy
@@ -65,7 +65,7 @@ class CounterExample:
     step: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as JSON values, which have no NaN."""
+        """All attributes as JSON values, with None for NaN."""
         values = {
             name: None if isinstance(value, float) and math.isnan(value) else value
             for name, value in vars(self).items()
@@ -75,13 +75,13 @@ class CounterExample:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of the pairs, one value each, and an example of one that failed.
+    """The results of testing pairs, and an example of one that failed.
 
     Attributes
     ----------
-    failed : bool array. Whether i does not inform j.
-    shares : array. Share of i's steps that told of j [α].
-    p_value : float. The least of all pairs, times their number; 0 or 1 on paths.
+    failed : bool array. For each pair, whether the test found that i does not inform j.
+    shares : array. For each pair, the share of i's steps that were informative about j [α].
+    p_value : float. The least of all pairs, times their number; 0 or 1 on sample paths.
     example : CounterExample, optional.
     """
 
@@ -93,7 +93,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Record:
-    """What one path told of one policy: batch sums, and the average by its first half."""
+    """Estimates for one policy from one path: batch sums, and the average of the first half."""
 
     sums: Array
     sizes: Array
@@ -109,20 +109,20 @@ class _Record:
 
     @property
     def unbiased(self) -> float:
-        """The average without what falls like 1/T; NaN where the path says nothing."""
+        """The average without its bias of order 1/T; NaN without an informative step."""
         return 2 * self.total / self.steps - self.halfway if self.steps else math.nan
 
     @cached_property
     def averages(self) -> dict[float, float]:
-        """By numbers of useful steps: averages up to the end of each batch."""
+        """The average up to the end of each batch, by its number of useful steps."""
         steps, totals = np.cumsum(self.sizes), np.cumsum(self.sums)
-        told = steps > 0
-        return dict(zip(steps[told].tolist(), (totals[told] / steps[told]).tolist(), strict=True))
+        some = steps > 0
+        return dict(zip(steps[some].tolist(), (totals[some] / steps[some]).tolist(), strict=True))
 
 
 @dataclass(frozen=True)
 class Trial:
-    """The system, the policies to look at, an array (n, d), and how much data to draw."""
+    """The system, the policies to test, an array (n, d), and how much data to simulate."""
 
     problem: Problem
     truth: Truth
@@ -132,28 +132,28 @@ class Trial:
     seed: int
 
     def on_paths(self, pairs: Indices) -> Outcome:
-        """Compare replays with rollouts on common noise, for pairs i, j, an array (m, 2)."""
+        """Compare replays with rollouts under common noise, for pairs i, j, an array (m, 2)."""
         failed, shares = np.zeros(len(pairs), dtype=np.bool_), np.zeros(len(pairs))
         example = None
         records = self._records(pairs, self.problem.path_evaluator, "path", "path")
-        for pair, own, told in records:
-            shares[pair] = _share(told, self.steps)
-            for seed, real, replayed in zip(self._seeds("path"), own, told, strict=True):
+        for pair, own, other in records:
+            shares[pair] = _share(other, self.steps)
+            for seed, real, replayed in zip(self._seeds("path"), own, other, strict=True):
                 if self._differ(real, replayed):
                     failed[pair] = True
                     example = example or self._first_difference(pairs[pair], seed)
         return Outcome(failed, shares, float(example is None), example)
 
-    def in_law(self, pairs: Indices, error_rate: float) -> Outcome:
-        """Compare laws of estimates for pairs i, j, an array (m, 2).
+    def in_distribution(self, pairs: Indices, error_rate: float) -> Outcome:
+        """Compare distributions of estimates for pairs i, j, an array (m, 2).
 
-        The probability that any pair fails although all claims are true is at most ``error_rate``.
+        If all claims are true, the probability that any pair fails is at most ``error_rate``.
         """
         p_values, shares = np.ones(len(pairs)), np.zeros(len(pairs))
         example = None
-        for pair, own, told in self._records(pairs, self.problem.evaluator, "own", "other"):
-            shares[pair] = _share(told, self.steps)
-            compared = _compare(own, told, laws=not self.problem.plug_in)
+        for pair, own, other in self._records(pairs, self.problem.evaluator, "own", "other"):
+            shares[pair] = _share(other, self.steps)
+            compared = _compare(own, other, distributions=not self.problem.plug_in)
             p_values[pair] = compared.p_value * len(pairs)
             if p_values[pair] <= error_rate and p_values[pair] == p_values.min():
                 i, j = map(self._policy, pairs[pair])
@@ -166,10 +166,10 @@ class Trial:
     def _records(
         self, pairs: Indices, evaluator: Callable[[Array], Evaluator], own_use: str, other_use: str
     ) -> Iterator[tuple[int, list[_Record], list[_Record]]]:
-        """Each pair's number, what paths of j tell of j, and what paths of i tell of j."""
+        """Each pair's number, and the estimates for j from paths of j and from paths of i."""
         own = {
             j: [
-                _told(self.problem.path_evaluator(self.policies[[j]]), self._play(j, seed))[0]
+                _estimated(self.problem.path_evaluator(self.policies[[j]]), self._play(j, seed))[0]
                 for seed in self._seeds(own_use)
             ]
             for j in np.unique(pairs[:, 1])
@@ -177,11 +177,12 @@ class Trial:
         for i in np.unique(pairs[:, 0]):
             numbers = np.flatnonzero(pairs[:, 0] == i)
             informed = self.policies[pairs[numbers, 1]]
-            told = [
-                _told(evaluator(informed), self._play(i, seed)) for seed in self._seeds(other_use)
+            other = [
+                _estimated(evaluator(informed), self._play(i, seed))
+                for seed in self._seeds(other_use)
             ]
             for column, pair in enumerate(numbers.tolist()):
-                yield pair, own[pairs[pair, 1]], [path[column] for path in told]
+                yield pair, own[pairs[pair, 1]], [path[column] for path in other]
 
     def _seeds(self, use: str) -> list[int]:
         """Seeds of the simulator, one for each replication."""
@@ -212,37 +213,41 @@ class Trial:
         return not gap <= SAME_COST * scale + rounding
 
     def _first_difference(self, pair: Indices, seed: int) -> CounterExample:
-        """Deliver both paths step by step until what they tell of policy j differs."""
+        """Evaluate policy j on both paths step by step until the estimates differ."""
         i, j = pair
         paths = [self._play(j, seed), self._play(i, seed)]
         evaluators = [self.problem.path_evaluator(self.policies[[j]]) for _ in paths]
-        real, replayed = (_told(*both)[0] for both in zip(evaluators, paths, strict=True))
+        real, replayed = (_estimated(*both)[0] for both in zip(evaluators, paths, strict=True))
         step = self.steps
         evaluators = [self.problem.path_evaluator(self.policies[[j]]) for _ in paths]
         for number, steps in enumerate(zip(*map(_single_steps, paths), strict=True), start=1):
             records = [
-                _told(evaluator, [one])[0] for evaluator, one in zip(evaluators, steps, strict=True)
+                _estimated(evaluator, [one])[0]
+                for evaluator, one in zip(evaluators, steps, strict=True)
             ]
             if self._differ(*records):
                 step, (real, replayed) = number, records
                 break
         found = replayed.total if replayed.steps else math.nan
         if not replayed.steps:
-            says = "its data says nothing of the other's cost"
+            finding = "its data gives no estimate of the other's cost"
         elif replayed.steps != real.steps:
-            says = f"its data tells {replayed.steps:g} of {real.steps:g} steps of the other"
-        else:
-            says = (
-                f"by its data the other has cost {found:.9g} so far, by own data {real.total:.9g}"
+            finding = (
+                f"its data gives the other's cost in {replayed.steps:g} of {real.steps:g} steps"
             )
-        reason = f"after step {step} of the path with seed {seed}, {says}."
+        else:
+            finding = (
+                f"the other's cost so far is {found:.9g} by its data, "
+                f"but {real.total:.9g} by the other's own data"
+            )
+        reason = f"after step {step} of the path with seed {seed}, {finding}."
         return CounterExample(
             self._policy(i), self._policy(j), reason, real.total, found, seed, step
         )
 
 
-def _told(evaluator: Evaluator, path: Sequence[Trajectory]) -> list[_Record]:
-    """What a path, delivered part by part, tells of each policy of an evaluator."""
+def _estimated(evaluator: Evaluator, path: Sequence[Trajectory]) -> list[_Record]:
+    """Estimates for each policy of an evaluator from a path, which is observed part by part."""
     evaluator.observe(path[0], evaluate=True)
     estimates = evaluator.estimates()
     halfway = estimates.mean
@@ -269,58 +274,59 @@ def _mean(values: Array) -> float:
     return float(values.mean()) if values.size else math.nan
 
 
-def _share(told: Sequence[_Record], steps: int) -> float:
-    return float(np.mean([record.steps for record in told])) / steps
+def _share(records: Sequence[_Record], steps: int) -> float:
+    return float(np.mean([record.steps for record in records])) / steps
 
 
 @dataclass(frozen=True)
 class _Comparison:
-    """Estimates of one cost by its own data and by another's, and how far they are apart."""
+    """Estimates of a policy's cost from its own data and from another's, and their p-value."""
 
     expected: Array
     found: Array
     p_value: float
-    silent: int = 0
+    without_estimate: int = 0
 
     def reason(self, p_value: float, error_rate: float) -> str:
-        """Why the two are not the same, in words."""
-        if self.silent:
+        """Why the two differ, in words."""
+        if self.without_estimate:
             return (
-                f"on {self.silent} paths its data says too little of the other's cost, or nothing."
+                f"on {self.without_estimate} paths its data gives too few informative steps, "
+                "or none, to estimate the other's cost."
             )
         found, expected = (f"{np.mean(values):.6g}" for values in (self.found, self.expected))
         spreads = [f"{np.std(values, ddof=1):.2g}" for values in (self.found, self.expected)]
         return (
             f"by its data the other costs {found} per step (standard deviation {spreads[0]} over "
-            f"{len(self.found)} paths), by own data {expected} ({spreads[1]}); p = {p_value:.2g}, "
-            f"all pairs counted, at an error rate of {error_rate:g}."
+            f"{len(self.found)} paths), by the other's own data {expected} ({spreads[1]}); "
+            f"p = {p_value:.2g}, corrected for all pairs, at an error rate of {error_rate:g}."
         )
 
 
-def _compare(own: Sequence[_Record], told: Sequence[_Record], laws: bool) -> _Comparison:
-    """Test whether estimates have one mean and, where ``laws`` is set and it can be, one law."""
-    samples = [np.array([record.unbiased for record in records]) for records in (own, told)]
+def _compare(own: Sequence[_Record], other: Sequence[_Record], distributions: bool) -> _Comparison:
+    """Test for equal means and, if ``distributions`` is set, for equal distributions."""
+    samples = [np.array([record.unbiased for record in records]) for records in (own, other)]
     expected, found = (sample[np.isfinite(sample)] for sample in samples)
-    silent = len(told) - min(expected.size, found.size)
-    if silent > MOST_SILENT * len(told):
-        return _Comparison(expected, found, 0.0, silent)
+    without_estimate = len(other) - min(expected.size, found.size)
+    if without_estimate > MOST_WITHOUT_ESTIMATE * len(other):
+        return _Comparison(expected, found, 0.0, without_estimate)
     p_value = _welch(*_joined(expected, found))
-    common = _common_steps([*own, *told]) if laws else None
+    common = _common_steps([*own, *other]) if distributions else None
     if common is not None:
-        averages = [np.array([each.averages[common] for each in side]) for side in (own, told)]
+        averages = [np.array([each.averages[common] for each in side]) for side in (own, other)]
         p_value = min(1.0, 2 * min(p_value, _smirnov(*_joined(*averages))))
     return _Comparison(expected, found, p_value)
 
 
 def _common_steps(records: Sequence[_Record]) -> float | None:
-    """The most useful steps after which all paths ended a batch, if they are not too few."""
+    """The largest number of useful steps at which a batch of every path ends, if large enough."""
     common = set(records[0].averages).intersection(*(record.averages for record in records[1:]))
     most, least = max(common, default=0.0), min(record.steps for record in records)
     return most if most > 0 and most >= least / 2 else None
 
 
 def _joined(one: Array, other: Array) -> tuple[Array, Array]:
-    """Two samples, in which values that differ by rounding alone have become the same."""
+    """Two samples, in which values that are equal up to rounding are made equal."""
     pooled = np.concatenate([one, other])
     rank = pooled.argsort()
     ascending = pooled[rank]
@@ -344,10 +350,10 @@ def _welch(one: Array, other: Array) -> float:
 
 
 def _smirnov(one: Array, other: Array) -> float:
-    """Exact two-sided p-value of equal laws, at most too large where values are tied.
+    """Exact two-sided p-value for equal distributions; conservative where values are tied.
 
-    The larger sample is cut to the size n of the other; then n D has the law of the largest
-    distance from 0 of a random bridge of 2 n steps.
+    The larger sample is cut to the size n of the other; then n D has the distribution of the
+    largest distance from 0 of a random bridge of 2 n steps.
 
     >>> round(_smirnov(np.arange(4.0), np.arange(10.0, 14.0)), 4)
     0.0286
