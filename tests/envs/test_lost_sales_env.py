@@ -15,6 +15,7 @@ from iopea.envs.inventory import NO_ORDER
 from iopea.errors import InputError
 from iopea.systems.lost_sales import LostSales
 from iopea.systems.lost_sales import kernel as kernels
+from iopea.systems.lost_sales.period_cost import cost_of_each
 
 HIGH = 9.7
 #: What single precision may change in stock, sales and, times their rates, in costs.
@@ -121,21 +122,20 @@ def test_base_stock_level_does_what_the_kernel_does(
     problem = shop(lead_time, **others)
     env = LostSalesEnv(problem=problem, demand=SPORADIC, reveal_demand=True)
     observations, rewards, info = play(env, level, 300)
-    pipeline = np.zeros(lead_time)
-    periods, on_hand, stock, sales, left, own = kernels.roll_out(
-        level, info["demand"], 0.0, pipeline, cost=problem.system.period_cost
-    )
-    lost = info["demand"] - sales
+    held = np.zeros(1 + lead_time)
+    stock, sales, orders = kernels.roll_out(level, info["demand"], held)
+    own = 0.0 if cost is None else cost_of_each(cost, stock, sales, orders)
+    lost, left = info["demand"] - sales, stock - sales
     close = {"rtol": 0, "atol": ROUNDING}
     np.testing.assert_allclose(info["stock"], stock, **close)
     np.testing.assert_allclose(info["sales"], sales, **close)
     np.testing.assert_allclose(info["lost_sales"], lost, **close)
     np.testing.assert_allclose(observations[1:, 0], left, **close)
-    np.testing.assert_allclose(observations[-1], [on_hand, *pipeline], **close)
+    np.testing.assert_allclose(observations[-1], held, **close)
     close["atol"] *= 1 + 10 + 2
     np.testing.assert_allclose(info["pseudo_cost"], left - 10 * sales + own, **close)
     np.testing.assert_allclose(info["true_cost"], left + 10 * lost + own, **close)
-    assert periods == 300
+    assert stock.size == 300
     assert (rewards == -info["pseudo_cost"]).all()
     if 0 < level < HIGH:
         assert lost.max() > 0
@@ -146,7 +146,8 @@ def test_whole_numbers_pass_exactly(lead_time: int) -> None:
     problem = shop(lead_time, levels={"low": 0, "high": 16})
     env = LostSalesEnv(problem=problem, demand=Poisson(mean=2), reveal_demand=True)
     _, rewards, info = play(env, 8, 200)
-    _, _, stock, sales, left, _ = kernels.roll_out(8, info["demand"], 0.0, np.zeros(lead_time))
+    stock, sales, _ = kernels.roll_out(8, info["demand"], np.zeros(1 + lead_time))
+    left = stock - sales
     assert (info["stock"] == stock).all()
     assert (info["sales"] == sales).all()
     assert (info["order"][0], *info["order"][1:]) == (8, *sales[:-1])

@@ -112,7 +112,11 @@ def test_ppo_learns_a_few_hundred_steps() -> None:
 def chain(problem: ServiceRateQueue, rates: QueueRates, policy: tuple[int, ...]) -> np.ndarray:
     """Probabilities of (state, event), the events in the order of NAMES, by the paper."""
     full = problem.system.buffer
-    steps = problem.system.arrival_rate_bound + full * problem.system.deadline_rate_bound + problem.system.max_rate
+    steps = (
+        problem.system.arrival_rate_bound
+        + full * problem.system.deadline_rate_bound
+        + problem.system.max_rate
+    )
     rows = []
     for s in range(full + 1):
         share = (1 - s / full) if problem.system.arrivals == "decaying" else float(s < full)
@@ -187,7 +191,9 @@ def test_averages_are_those_of_the_birth_death_law(arrivals: str, policy: tuple[
     ],
 )
 def test_costs_are_those_of_the_simulator_on_the_same_noise(problem: ServiceRateQueue) -> None:
-    policy = tuple((3 * s + 1) % (problem.system.max_rate + 1) for s in range(problem.system.buffer + 1))
+    policy = tuple(
+        (3 * s + 1) % (problem.system.max_rate + 1) for s in range(problem.system.buffer + 1)
+    )
     rollout = problem.simulator(RATES, seed=3).play(policy, 2000)
     env = ServiceRateQueueEnv(problem=problem, rates=RATES)
     empty, _ = env.reset()
@@ -373,9 +379,9 @@ def test_other_refusals_are_sentences() -> None:
         env.step(np.int64(0))
     with pytest.raises(InputError, match=r"^Unknown option 'jobs': reset\(\) takes none.$"):
         env.reset(options={"jobs": 3})
-    with pytest.raises(InputError, match=r"^A policy has 3 rates, one by state, not \(1, 2\).$"):
+    with pytest.raises(InputError, match=r"^A policy has 3 rates, one per state, not \(1, 2\).$"):
         env.policy_action((1, 2), 0)
-    with pytest.raises(InputError, match=r"^A policy has 3 rates, one by state, not "):
+    with pytest.raises(InputError, match=r"^A policy has 3 rates, one per state, not "):
         env.policy_action([[0], [1, 2], 3], 0)  # type: ignore[list-item]
     with pytest.raises(InputError, match=r"^An observation is a whole number from 0 to 2, not 3.$"):
         env.policy_action((0, 1, 2), 3)

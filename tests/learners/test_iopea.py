@@ -1,5 +1,6 @@
 import json
 import math
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from iopea import (
 )
 from iopea.demand import Exponential, Normal
 from iopea.policies import Finite
-from iopea.problems.base import Constants, Evaluator, Problem, Simulator
+from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem, Simulator, System
 from iopea.systems.dual_sourcing import DualSourcing
 from iopea.testing.twins import assert_same_state
 from iopea.types import Estimates, Rollout
@@ -242,8 +243,7 @@ def test_return_goes_through_the_empty_shop_and_none_does_not():
             assert play.policy == (0.0,)
             returned += 1
         elif play.epoch != previous.epoch:
-            assert system._on_hand == 0
-            assert not system._pipeline.any()
+            assert not system._held.any()
             previous = play
         rollout = system.play(play.policy, play.steps, play.until_start)
         learner.tell(rollout.trajectory)
@@ -357,7 +357,7 @@ def test_a_simulator_that_is_not_where_the_learner_is_is_refused():
     system = problem.simulator(DEMAND)
     while not learner.ask().until_start:
         learner.tell(system.play(learner.ask().policy, 1).trajectory)
-    with pytest.raises(InputError, match="still on its way"):
+    with pytest.raises(InputError, match="still returning to it"):
         iopea.run(learner, problem.simulator(DEMAND), 10)
 
 
@@ -398,47 +398,52 @@ def test_the_best_level_survives_at_the_promised_rate():
 # A problem with an order of width 3: each policy of a block tells of those below it in the block.
 
 
-class Blocks(Problem):
-    kind = "blocks"
-    columns = ("cost",)
-    means = np.array([0.5, 0.45, 0.6, 0.4, 0.55, 0.3, 0.7, 0.65, 0.5])
+MEANS = np.array([0.5, 0.45, 0.6, 0.4, 0.55, 0.3, 0.7, 0.65, 0.5])
 
-    claim = "sample-path"
 
-    @classmethod
-    def read(cls, content, directory=None):
-        raise NotImplementedError
+class Arms(System):
+    kind: ClassVar = "blocks"
+    columns: ClassVar = ("cost",)
 
     @classmethod
-    def example(cls):
+    def read_truth(cls, content, directory):
         raise NotImplementedError
 
-    def simulator(self, truth, seed=0):
+    def simulator(self, problem, truth, seed=0):
         return BlocksSimulator(seed)
 
-    @property
-    def policy_class(self):
+    def check(self, trajectory):
+        return
+
+
+class InBlocks(PolicyFamily):
+    kind: ClassVar = "in-blocks"
+
+    def policy_class(self, system):
         return Finite(np.arange(9.0))
 
-    @property
-    def constants(self):
+    def constants(self, system):
         return Constants(1.0, 1.0, 8.0, 1, 0.0, 1.0)
 
-    @property
-    def restart_policy(self):
+    def restart(self, system):
         return (0.0,)
 
-    def order(self, policies):
+    def claim(self, system):
+        return "sample-path"
+
+    def order_on(self, system, policies):
         def informs(a, b):
             return a[0] // 3 == b[0] // 3 and b[0] <= a[0]
 
         return InformationOrder.from_relation(list(policies), informs)
 
-    def evaluator(self, policies, threads=1, precision="float64"):
+    def evaluator(self, problem, policies, threads=1, precision="float64"):
         return BlocksEvaluator(policies[:, 0])
 
-    def describe(self):
-        return {"kind": self.kind}
+
+class Blocks(Problem):
+    system_type = Arms
+    families = (InBlocks,)
 
 
 class BlocksEvaluator(Evaluator):
@@ -450,7 +455,7 @@ class BlocksEvaluator(Evaluator):
     def observe(self, trajectory, evaluate):
         played = trajectory.policy[0]
         below = (self.policies // 3 == played // 3) & (self.policies <= played)
-        shift = Blocks.means[self.policies.astype(int)] - Blocks.means[int(played)]
+        shift = MEANS[self.policies.astype(int)] - MEANS[int(played)]
         self.rows.append((len(trajectory), trajectory["cost"].sum() + shift * len(trajectory)))
         self.known.append(below)
         return len(trajectory)
@@ -473,12 +478,6 @@ class BlocksEvaluator(Evaluator):
         self.rows = [(n, row[mask]) for n, row in self.rows]
         self.known = [known[mask] for known in self.known]
 
-    def state_dict(self):
-        return {}
-
-    def load_state_dict(self, state):
-        raise NotImplementedError
-
 
 class BlocksSimulator(Simulator):
     def __init__(self, seed):
@@ -486,7 +485,7 @@ class BlocksSimulator(Simulator):
         self.rng, self.played = np.random.default_rng(seed), []
 
     def play(self, policy, steps, until_start=False):
-        costs = (self.rng.random(steps) < Blocks.means[int(policy[0])]).astype(float)
+        costs = (self.rng.random(steps) < MEANS[int(policy[0])]).astype(float)
         self.played.append((policy[0], steps))
         return Rollout(Trajectory(policy, cost=costs), costs)
 
@@ -495,12 +494,6 @@ class BlocksSimulator(Simulator):
 
     def restart_time(self, seed=0):
         return 0.0
-
-    def _state(self):
-        return {}
-
-    def _load(self, state):
-        raise NotImplementedError
 
 
 def test_each_maximal_policy_is_played_in_an_order_of_width_three():

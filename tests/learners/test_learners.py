@@ -47,7 +47,7 @@ def test_a_problem_that_does_not_fit_is_refused_in_a_sentence(learner, kind):
 
 @pytest.mark.parametrize(("learner", "kind"), FITTING)
 def test_demand_that_was_lost_is_not_seen(learner, kind):
-    if "demand" not in PROBLEMS[kind].tables or learner.oracle:
+    if "demand" not in PROBLEMS[kind].system_type.tables or learner.oracle:
         return
     problem = PROBLEMS[kind].example()[0]
     learners, costs = [], []

@@ -606,18 +606,37 @@ class PolicyController(Controller):
     """
 
     def __init__(self, problem: Problem, policy: Policy) -> None:
-        self.problem, self.policy = problem, policy
+        self.problem, self.policy = problem, tuple(map(float, policy))
+        kind, names = problem.family.kind, self._names
+        if len(self.policy) != len(names):
+            raise InputError(
+                f"A {kind} policy has {len(names)} parameters, not the {len(self.policy)} of "
+                f"({show_policy(self.policy)})."
+            )
+        for name, value in zip(names, self.policy, strict=True):
+            if not np.isfinite(value):
+                raise InputError(f"The {name} of a {kind} policy must be finite, not {value}.")
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        names: tuple[str, ...] = self.problem.family.parameters
+        return names or self.problem.policy_class.names
 
     def act(self, states: Array) -> Array:
         """What the policy does."""
+        control = self.problem.control
+        if states.shape[1] != len(control.states):
+            raise InputError(
+                f"A state has {len(control.states)} numbers, which are "
+                f"{', '.join(control.states)}, not {states.shape[1]}."
+            )
         policies = np.broadcast_to(self.policy, (len(states), len(self.policy)))
-        return np.asarray(self.problem.control.actions_of(policies, states))
+        return np.asarray(control.actions_of(policies, states))
 
     def table(self) -> dict[str, object]:
         """The family and the parameters."""
-        family = self.problem.family
-        names = family.parameters or self.problem.policy_class.names
-        return {"controller": family.kind, **dict(zip(names, self.policy, strict=True))}
+        kind = self.problem.family.kind
+        return {"controller": kind, **dict(zip(self._names, self.policy, strict=True))}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, PolicyController):

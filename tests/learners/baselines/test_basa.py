@@ -10,14 +10,17 @@ import pytest
 from iopea.demand import Exponential, Poisson, Uniform
 from iopea.errors import InputError
 from iopea.learners.baselines.basa import BASA, Search
+from iopea.problems.base import PolicyController, Problem
 from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
-from iopea.simulate import evaluate, run
+from iopea.simulate import best_in_class, evaluate, run
 from iopea.storage import load_state, save_state
 from iopea.systems import PROBLEMS
 from iopea.systems.dual_sourcing import DualSourcing
 from iopea.systems.dual_sourcing import surge_kernel as kernels
-from iopea.systems.dual_sourcing.base_surge import BaseSurge, best_base_surge
+from iopea.systems.dual_sourcing.base_surge import BaseSurge
+from iopea.systems.dual_sourcing.system import DualSourcingSystem
+from iopea.systems.shop.base import Levels
 from iopea.testing.twins import assert_same_state
 from iopea.types import Trajectory
 
@@ -29,6 +32,16 @@ def shop(regular=1, expedited=0, **other):
     problem, _ = DualSourcing.example()
     leads = {"regular_lead_time": regular, "expedited_lead_time": expedited}
     return problem.changed(**{**leads, "regular_cost": 0.1, **other})
+
+
+def surging(problem):
+    """The same shop with base-surge policies."""
+    return Problem(problem.system, BaseSurge.within(problem))
+
+
+def surge(problem, order, level):
+    """A base-surge policy as a controller of the shop."""
+    return PolicyController(surging(problem), (order, level))
 
 
 def twin(order, level, leads, demand, costs):
@@ -54,7 +67,7 @@ def twin(order, level, leads, demand, costs):
 @pytest.mark.parametrize("leads", LEADS)
 def test_it_acts_by_the_definition_and_compiled_as_step_by_step(leads):
     problem = shop(*leads)
-    policy = problem.base_surge.policy(0.4, 2.1 * (1 + leads[1]))
+    policy = surge(problem, 0.4, 2.1 * (1 + leads[1]))
     compiled, generic = (problem.simulator(DEMAND, seed=5) for _ in range(2))
     one = compiled.drive(policy, 300)
     other = SteppedSimulator.drive(generic, policy, 300)
@@ -64,12 +77,12 @@ def test_it_acts_by_the_definition_and_compiled_as_step_by_step(leads):
     np.testing.assert_allclose(one.costs, other.costs, atol=1e-9)
     problem.check(one.trajectory)
     demand = problem.simulator(DEMAND, seed=5)._noise(300)[:, 0]
-    surge, stock, sales, costs = twin(*policy.policy, leads, demand, problem.unit_costs)
-    for name, values in (("expedited_order", surge), ("stock", stock), ("sales", sales)):
+    fast, stock, sales, costs = twin(*policy.policy, leads, demand, problem.system.unit_costs)
+    for name, values in (("expedited_order", fast), ("stock", stock), ("sales", sales)):
         np.testing.assert_allclose(one.trajectory[name], values, atol=1e-9)
     np.testing.assert_allclose(one.costs, costs, atol=1e-9)
     # The same system goes on, whichever way it was driven.
-    policy = problem.base_surge.policy(0.1, 3.0)
+    policy = surge(problem, 0.1, 3.0)
     costs = [system.drive(policy, 50).costs for system in (compiled, generic)]
     np.testing.assert_allclose(*costs, atol=1e-9)
 
@@ -77,7 +90,7 @@ def test_it_acts_by_the_definition_and_compiled_as_step_by_step(leads):
 @pytest.mark.parametrize("leads", LEADS)
 def test_any_cut_is_the_same_bit_for_bit(leads):
     problem = shop(*leads)
-    policy = problem.base_surge.policy(0.4, 2.5)
+    policy = surge(problem, 0.4, 2.5)
     whole, parts = (problem.simulator(DEMAND, seed=6) for _ in range(2))
     one = whole.drive(policy, 100)
     pieces = []
@@ -94,58 +107,65 @@ def test_any_cut_is_the_same_bit_for_bit(leads):
 def test_the_replay_of_many_is_the_run_of_each(leads):
     problem = shop(*leads)
     points = np.array([[0.0, 2.0], [0.4, 3.5], [0.6, 0.2], [0.9, 1.0]])
-    system = problem.simulator(DEMAND)
-    sums = system.surge_costs(points, 600, 3, seed=2).sums
+    system = surging(problem).simulator(DEMAND)
+    sums = system.costs(points, 600, 3, seed=2).sums
     assert sums.shape == (3, 4)
     for number, point in enumerate(points):
         path = problem.simulator(DEMAND)
         path._stream = system.truth.stream(seed_for("evaluation", 2))
-        costs = path.drive(problem.base_surge.policy(*point), 600).costs
+        costs = path.drive(surge(problem, *point), 600).costs
         np.testing.assert_allclose(sums[:, number], costs.reshape(3, 200).sum(axis=1), atol=1e-9)
 
 
 def test_policies_are_equal_by_their_values():
-    one, same = (BaseSurge(0.5, 2.0, (1, 0)) for _ in range(2))
+    one, same = (surge(shop(1, 0), 0.5, 2.0) for _ in range(2))
     assert one == same
     assert hash(one) == hash(same)
-    others = [BaseSurge(0.5, 2.0, (2, 0)), BaseSurge(0.5, 2.1, (1, 0)), BaseSurge(0.4, 2, (1, 0))]
+    others = [surge(shop(2, 0), 0.5, 2.0), surge(shop(), 0.5, 2.1), surge(shop(), 0.4, 2)]
     assert all(one != other for other in [*others, (0.5, 2.0)])
     assert one.table() == {"controller": "base-surge", "order": 0.5, "level": 2.0}
     assert str(one) == "base-surge policy 0.5, 2"
-    assert eval(repr(one)) == one
+    known = (PolicyController, Problem, DualSourcingSystem, BaseSurge, Levels)
+    assert eval(repr(one), {kind.__name__: kind for kind in known}) == one
 
 
 def test_bad_policies_and_states_are_refused():
+    system = shop(1, 0).simulator(DEMAND)
     with pytest.raises(InputError, match="constant order must be a finite number of at least 0"):
-        BaseSurge(-1.0, 2.0, (1, 0))
+        system.drive(surge(shop(), -1.0, 2.0), 5)
     with pytest.raises(InputError, match="level of expedited orders must be"):
-        BaseSurge(1.0, math.nan, (1, 0))
+        system.drive(surge(shop(), 1.0, -2.0), 5)
+    with pytest.raises(InputError, match="level of a base-surge policy must be finite, not nan"):
+        surge(shop(), 1.0, math.nan)
+    with pytest.raises(InputError, match="A base-surge policy has 2 parameters, not the 1 of"):
+        PolicyController(surging(shop()), (1.0,))
     with pytest.raises(InputError, match="shorter than the regular one, but 2 >= 2"):
-        BaseSurge(1.0, 2.0, (2, 2))
-    with pytest.raises(InputError, match="A state has 4 numbers with the lead times 2 and 1"):
-        BaseSurge(1.0, 2.0, (2, 1)).act(np.zeros((5, 3)))
-    other_lead_times = BaseSurge(0.5, 2.0, (2, 0))
+        shop(2, 2)
+    with pytest.raises(InputError, match=r"A state has 4 numbers, which are on_hand, .* not 3"):
+        surge(shop(2, 1), 1.0, 2.0).act(np.zeros((5, 3)))
+    other_lead_times = surge(shop(2, 0), 0.5, 2.0)
     with pytest.raises(InputError, match="A state has 3 numbers"):
-        shop(1, 0).simulator(DEMAND).drive(other_lead_times, 5)
+        system.drive(other_lead_times, 5)
 
 
 def test_ranges_follow_from_the_levels():
-    setting = shop(4, 1, regular_levels={"low": 1, "high": 10}).base_surge
-    assert setting.orders == (0.0, 2.0)
-    assert setting.levels == (0.0, 6.0)
-    assert setting.policy_class.ends(0) == (0.0, 2.0)
-    assert setting.policy_class.names == ("constant order", "surge level")
+    problem = surging(shop(4, 1, regular_levels={"low": 1, "high": 10}))
+    assert problem.family.orders == Levels(low=0.0, high=2.0)
+    assert problem.family.levels == Levels(low=0.0, high=6.0)
+    assert problem.policy_class.ends(0) == (0.0, 2.0)
+    assert problem.policy_class.names == ("constant order", "surge level")
+    assert BaseSurge.within(problem) is problem.family
 
 
 def test_without_regular_orders_the_best_is_the_newsvendor():
     # At the same price regular orders, which know less, are of no use.
     problem = shop(regular_cost=0.5, expedited_cost=0.5)
-    system = problem.simulator(Uniform(low=0, high=3))
-    best = best_base_surge(system, steps=200_000)
+    system = surging(problem).simulator(Uniform(low=0, high=3))
+    best = best_in_class(system, steps=200_000)
     quantile = 3 * (10 - 0.5) / (1 + 10 - 0.5)
-    assert best.policy.order == pytest.approx(0, abs=0.02)
-    assert best.policy.level == pytest.approx(quantile, abs=0.05)
-    level = best.policy.level
+    order, level = best.policy
+    assert order == pytest.approx(0, abs=0.02)
+    assert level == pytest.approx(quantile, abs=0.05)
     lost = (3 - level) ** 2 / 6
     exact = level - 1.5 + lost + 10 * lost + 0.5 * (1.5 - lost)
     assert best.cost == pytest.approx(exact, abs=5 * best.standard_error)  # wrong once in 10^6
@@ -154,35 +174,37 @@ def test_without_regular_orders_the_best_is_the_newsvendor():
 
 def test_nothing_on_a_fine_grid_is_better_than_the_best():
     problem = shop(2, 1)
-    system = problem.simulator(DEMAND)
-    best = best_base_surge(system, steps=100_000, seed=1)
+    system = surging(problem).simulator(DEMAND)
+    best = best_in_class(system, steps=100_000, seed=1)
     grid = np.array([(q, s) for q in np.linspace(0, 0.6, 25) for s in np.linspace(1, 5, 81)])
-    costs = system.surge_costs(grid, 100_000, 64, seed=1).mean
+    costs = system.costs(grid, 100_000, 64, seed=1).mean
     assert best.cost <= costs.min() * 1.0005
-    [gap] = best.relative_gaps(system, [problem.base_surge.policy(*grid[0])])
+    [gap] = best.relative_gaps(system, [surge(problem, *grid[0])])
     assert gap == pytest.approx(costs[0] / best.cost - 1, abs=1e-4)
     assert best.relative_gaps(system, [best.policy]) == pytest.approx([0.0], abs=1e-12)
+    assert best.relative_gaps(system, [surge(problem, *best.policy)])[0] == 0.0
 
 
 def test_copies_side_by_side_cost_the_same():
     problem = shop(2, 1)
     system = problem.simulator(DEMAND)
-    policy = problem.base_surge.policy(0.3, 3.2)
+    policy = surge(problem, 0.3, 3.2)
     system.drive(policy, 50 * 512, copies=512)
     cost = system.drive(policy, 400 * 512, copies=512).costs.mean()
-    estimates = system.surge_costs(np.array([policy.policy]), 400 * 512, 64, seed=3)
+    surges = surging(problem).simulator(DEMAND)
+    estimates = surges.costs(np.array([policy.policy]), 400 * 512, 64, seed=3)
     means = estimates.sums[:, 0] / estimates.sizes
     error = means.std(ddof=1) / 8
     assert cost == pytest.approx(means.mean(), abs=5 * math.sqrt(2) * error)  # once in 10^6
 
 
 def test_problems_with_one_source_are_refused():
-    problem, truth = PROBLEMS["lost-sales"].example()
-    assert problem.system.base_surge is None
+    problem, _ = PROBLEMS["lost-sales"].example()
+    assert BaseSurge.within(problem) is None
     with pytest.raises(InputError, match="basa needs two sources of supply; a lost-sales problem"):
         BASA(problem)
-    with pytest.raises(InputError, match="lost-sales problem has no base-surge policies"):
-        best_base_surge(problem.simulator(truth))
+    with pytest.raises(InputError, match="BaseSurge policies are made for a DualSourcingSystem"):
+        Problem(problem.system, BaseSurge.within(shop()))
 
 
 @pytest.mark.parametrize("name", ["confidence", "step", "batch"])
@@ -195,10 +217,9 @@ def test_bad_hyperparameters_are_refused(name):
 def test_the_slope_is_that_of_the_cost(leads):
     """The difference of two costs on the same demand, whose expedited orders are paid once sold."""
     problem = shop(*leads, regular_cost=0.0)
-    setting = problem.base_surge
     periods, small = 20_000, 1e-6
     paths = [
-        problem.simulator(DEMAND, seed=8).drive(setting.policy(0.3, level), periods)
+        problem.simulator(DEMAND, seed=8).drive(surge(problem, 0.3, level), periods)
         for level in (2.03 + 0.9 * leads[1], 2.03 + 0.9 * leads[1] + small)
     ]
     columns = paths[0].trajectory
@@ -343,8 +364,8 @@ def test_the_range_of_q_ends_above_the_mean_demand_and_q_stays_within():
     # A demand that is more than the shop is made for: its own range holds.
     learner = BASA(problem)
     run(learner, problem.simulator(Exponential(mean=40), seed=1), 5000)
-    assert learner.interval[1] <= problem.base_surge.orders[1]
-    assert learner.recommend().level <= 6.0
+    assert learner.interval[1] <= BaseSurge.within(problem).orders.high
+    assert learner.recommend().policy[1] <= 6.0
 
 
 def test_the_interval_only_shrinks_by_quarters_and_the_middle_is_recommended():
@@ -361,7 +382,7 @@ def test_the_interval_only_shrinks_by_quarters_and_the_middle_is_recommended():
     assert len(widths) > 2
     assert [b / a for a, b in pairwise(widths)] == pytest.approx([0.75] * (len(widths) - 1))
     assert all(a[0] <= b[0] < b[1] <= a[1] for a, b in pairwise(intervals))
-    assert result.recommendation.order == pytest.approx(sum(intervals[-1]) / 2)
+    assert result.recommendation.policy[0] == pytest.approx(sum(intervals[-1]) / 2)
     assert "constant order is taken to lie between" in result.outlook
     assert learner.settings() == {
         "horizon": None, "seed": 0,
@@ -376,8 +397,8 @@ def test_the_interval_only_shrinks_by_quarters_and_the_middle_is_recommended():
 def test_it_comes_close_to_the_best_base_surge_policy(leads, demand, expedited_cost):
     """3 % above the best at 200,000 periods: of 20 other runs each, none was above 2.5 %."""
     problem = shop(*leads, expedited_cost=expedited_cost, expedited_levels={"low": 0, "high": 12})
-    system = problem.simulator(demand)
-    best = best_base_surge(system, steps=500_000)
+    system = surging(problem).simulator(demand)
+    best = best_in_class(system, steps=500_000)
     learned = run(BASA(problem), problem.simulator(demand, seed=90_005), 200_000).recommendation
     [gap] = best.relative_gaps(system, [learned])
     assert -0.002 < gap < 0.03
@@ -386,7 +407,7 @@ def test_it_comes_close_to_the_best_base_surge_policy(leads, demand, expedited_c
 def test_whole_demand_and_no_demand_are_learned_without_trouble():
     problem = shop()
     result = run(BASA(problem), problem.simulator(Poisson(mean=1), seed=2), 20_000)
-    assert 0 < result.recommendation.order < 1.3
+    assert 0 < result.recommendation.policy[0] < 1.3
     never = Exponential(mean=1, zero_probability=1.0)
     result = run(BASA(problem), problem.simulator(never, seed=2), 2000)
     assert np.isfinite(result.costs).all()
@@ -395,7 +416,7 @@ def test_whole_demand_and_no_demand_are_learned_without_trouble():
 def test_another_policy_is_not_taken_for_the_one_that_was_asked_for():
     learner, system = learner_and_system()
     play = learner.ask()
-    rollout = system.drive(BaseSurge(0.1, play.policy.level, (1, 0)), 5)
+    rollout = system.drive(surge(shop(), 0.1, play.policy.policy[1]), 5)
     with pytest.raises(InputError, match=r"Cannot tell of base-surge policy 0\.1, 6"):
         learner.tell(rollout.trajectory)
 
@@ -403,6 +424,8 @@ def test_another_policy_is_not_taken_for_the_one_that_was_asked_for():
 def test_dual_index_costs_are_as_before():
     """A base-surge policy with Q = 0 is the dual-index policy (S, S)."""
     problem = shop(2, 0, regular_cost=0.0)
-    system = problem.simulator(DEMAND)
-    surge = system.surge_costs(np.array([[0.0, 2.2]]), 6400, 64, seed=0).mean
-    assert surge == pytest.approx(evaluate(system, np.array([[2.2, 2.2]]), 6400).cost)
+    surges = surging(problem).simulator(DEMAND)
+    cost = surges.costs(np.array([[0.0, 2.2]]), 6400, 64, seed=0).mean
+    assert cost == pytest.approx(
+        evaluate(problem.simulator(DEMAND), np.array([[2.2, 2.2]]), 6400).cost
+    )

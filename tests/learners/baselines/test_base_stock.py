@@ -159,8 +159,8 @@ def tell_cost(learner, problem, cost, most=10**9):
     """Tell of periods that all cost the same, by the sales that lead to it."""
     play = learner.ask()
     level = play.policy[0]
-    sales = (problem.overage_cost * level - cost(level)) / (
-        problem.overage_cost + problem.underage_cost
+    sales = (problem.system.overage_cost * level - cost(level)) / (
+        problem.system.overage_cost + problem.system.underage_cost
     )
     learner.tell(Trajectory(play.policy, sales=np.full(min(play.steps, most), sales)))
 
@@ -393,8 +393,8 @@ def test_the_latter_half_of_the_points_is_averaged():
 @pytest.mark.parametrize("problem", [shop(), shop(lead_time=0), stand()])
 def test_the_level_is_mean_and_deviation_of_all_sales_so_far(problem):
     learner, system, sales = OrderUpTo(problem, review=20), problem.simulator(DEMAND, 6), []
-    known = problem.base_stock
-    assert learner.ask().policy == (problem.levels.high,)
+    known = problem.system.linear
+    assert learner.ask().policy == (problem.family.levels.high,)
     z = NormalDist().inv_cdf(known.lost_sales_cost / (known.lost_sales_cost + known.holding_cost))
     for _ in range(15):
         path = system.carry_out(learner.ask(), 20).trajectory
@@ -403,7 +403,7 @@ def test_the_level_is_mean_and_deviation_of_all_sales_so_far(problem):
         sales.append(path["sales"])
         every, reach = np.concatenate(sales), known.lead_time + 1
         planned = reach * every.mean() + z * every.std(ddof=1) * math.sqrt(reach)
-        assert learner.recommend()[0] == pytest.approx(min(planned, problem.levels.high))
+        assert learner.recommend()[0] == pytest.approx(min(planned, problem.family.levels.high))
         assert learner.ask().policy == learner.recommend()
 
 

@@ -226,7 +226,7 @@ def test_a_shop_on_the_grid_is_its_table(shop):
     # Costs are the true ones up to the term of demand, which is the same for every action.
     fresh = shop.simulator(Poisson(mean=1.5), seed=2)
     demand = fresh._stream.draw(400)
-    assert_allclose(rollout.costs - shop.lost_sales_cost * demand, costs, atol=1e-9)
+    assert_allclose(rollout.costs - shop.system.lost_sales_cost * demand, costs, atol=1e-9)
     # Every smaller stock is told of, as it would have been, and no larger one.
     told = table.revealed(rollout.trajectory)
     expected = np.zeros((table.kinds, table.outcomes))
@@ -337,7 +337,11 @@ def test_the_table_of_a_queue_is_the_queue(arrivals):
     table, uniform = queue.tabular(), queue.system.uniform_rate
     jobs, rate = np.arange(table.pairs) // 4, np.arange(table.pairs) % 4
     events = np.column_stack(
-        [truth.arrival_rate * queue.system.profile[jobs], rate * (jobs > 0), truth.deadline_rate * jobs]
+        [
+            truth.arrival_rate * queue.system.profile[jobs],
+            rate * (jobs > 0),
+            truth.deadline_rate * jobs,
+        ]
     )
     chances = np.column_stack([uniform - events.sum(axis=1), events]) / uniform
     assert not chances[table.following < 0].any()
@@ -475,9 +479,10 @@ def test_the_clock_makes_no_difference(kind, clock):
     learner = kind(queue)
     run(learner, queue.simulator(truth, 90102), 30_000)
     pairs = [4 * 1 + 3, 4 * 2 + 3]
-    chances = learner._chances[pairs]
+    frequencies = learner._probabilities[pairs]
     expected = np.array([[33 - 9, 3, 3, 3], [33 - 9, 0, 3, 6]]) / 33
-    for row, law, seen in zip(chances, expected, learner._seen[learner._kinds[pairs]], strict=True):
+    counts = learner._seen[learner._kinds[pairs]]
+    for row, law, seen in zip(frequencies, expected, counts, strict=True):
         assert seen > 1000
         # Four standard errors of a frequency; there are 8 of them: 5 in 10,000 go wrong.
         assert (np.abs(row - law) <= 4 * np.sqrt(law * (1 - law) / seen) + 1e-12).all()

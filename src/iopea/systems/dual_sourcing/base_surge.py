@@ -28,6 +28,7 @@ from pydantic import field_validator
 
 from iopea.demand import DemandStream
 from iopea.information_order import InformationOrder
+from iopea.model import check_nonnegative
 from iopea.policies import Box
 from iopea.problems.base import Problem, Rule
 from iopea.systems.dual_sourcing import surge_kernel as kernels
@@ -133,7 +134,9 @@ class BaseSurge(OrderingFamily):
         self, system: DualSourcingSystem, policy: Policy, demand: Array, state: Array
     ) -> Array:
         """Play (Q, S) on the real shop, by a kernel that is compiled ahead."""
-        return kernels.roll_out(policy[0], policy[1], demand, state, system.regular_lead_time)
+        order = check_nonnegative("The constant order", policy[0])
+        level = check_nonnegative("The level of expedited orders", policy[1])
+        return kernels.roll_out(order, level, demand, state, system.regular_lead_time)
 
     def path_costs(
         self,
