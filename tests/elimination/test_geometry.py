@@ -352,4 +352,4 @@ def test_the_shape_of_a_family_is_that_of_its_mesh(rows):
         overlap = (1 + critical**2 / 19) ** (-9.0) / (2 * math.pi)
         along = single + np.minimum(single, shape.angles * overlap).sum()
         expected = min(along, exceedance(critical, 19.0, shape.sizes))
-        assert shape.chance(critical, single, 19.0) == pytest.approx(expected, rel=1e-9)
+        assert shape.probability(critical, single, 19.0) == pytest.approx(expected, rel=1e-9)
