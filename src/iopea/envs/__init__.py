@@ -1,7 +1,7 @@
-"""Gymnasium environments: the true systems, one step at a time, for agents of any kind.
+"""Gymnasium environments: the true systems, simulated step by step for any agent.
 
 Gymnasium finds an id once ``iopea.envs`` is imported. Since version 1.0 it loads no plug-ins, so
-either import it, or have ``gymnasium.make`` do it by writing its name before the id:
+either import the package, or let ``gymnasium.make`` import it by its name before the id:
 
 >>> import gymnasium
 >>> env = gymnasium.make("iopea.envs:iopea/LostSales-v0")
@@ -17,9 +17,9 @@ A base-stock level of 4, played for three periods:
 >>> round(info["stock"], 6), env.observation_space.contains(observation), terminated
 (4.0, True, False)
 
-No environment ends: ``terminated`` and ``truncated`` are always False. For episodes, give
-``max_episode_steps`` to ``gymnasium.make``. The same seed gives the same run; a reset without
-a seed starts the next one.
+No environment terminates: ``terminated`` and ``truncated`` are always False. For episodes, pass
+``max_episode_steps`` to ``gymnasium.make``. The same seed gives the same noise; a reset without a
+seed continues with new noise.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
 
 
 def register() -> None:
-    """Make the environments known to ``gymnasium.make``; a second call changes nothing.
+    """Register the environments with Gymnasium; a second call changes nothing.
 
     >>> register()
     >>> gymnasium.spec("iopea/LostSales-v0").max_episode_steps is None

@@ -1,4 +1,4 @@
-"""What all environments share: seeds, the order of calls, text and refusals."""
+"""The base class of all environments: seeds, reset, step and render."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Action = TypeVar("Action")
 
 
 class SystemEnv(gymnasium.Env[Observation, Action], ABC):
-    """A system that never ends: a subclass says how it starts, steps and looks."""
+    """A system that never terminates; a subclass implements its start, steps and observations."""
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
 
@@ -30,42 +30,42 @@ class SystemEnv(gymnasium.Env[Observation, Action], ABC):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Empty the system and start a new sequence of noise.
+        """Empty the system and start a new noise sequence.
 
-        The same seed gives the same sequence; without a seed, the next one follows.
+        The same seed gives the same sequence; without a seed, the next sequence is used.
         """
         if options:
             raise InputError(f"Unknown option {next(iter(options))!r}: reset() takes none.")
         super().reset(seed=seed)
-        # A seed of its own, so that the steps taken do not change the sequence that follows.
+        # A separate seed, so that the number of steps does not change later sequences.
         self._start(SeedSequence(int(self.np_random.integers(2**63))))
         self._started, self._steps = True, 0
         return self._observation(), {}
 
     def step(self, action: Action) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
-        """Do what the action says and pass one step; a refused action changes nothing."""
+        """Take an action and simulate one step; an invalid action changes nothing."""
         if not self._started:
             raise ResetNeeded("Cannot step before the first reset(): call it first.")
-        cost, info = self._pass(action)
+        cost, info = self._advance(action)
         self._steps += 1
         return self._observation(), -cost, False, False, info
 
     def render(self) -> str | None:
-        """The system in a line of text, if made with "ansi"."""
+        """A line of text that describes the system, in render mode "ansi"."""
         return None if self.render_mode is None else self._line()
 
     @abstractmethod
     def _start(self, seed: SeedSequence) -> None:
-        """Empty the system and take noise from this seed."""
+        """Empty the system and seed its noise."""
 
     @abstractmethod
-    def _pass(self, action: Action) -> tuple[float, dict[str, Any]]:
-        """Pass one step; return its cost and info."""
+    def _advance(self, action: Action) -> tuple[float, dict[str, Any]]:
+        """Simulate one step; return its cost and info."""
 
     @abstractmethod
     def _observation(self) -> Observation:
-        """What is seen now."""
+        """The current observation."""
 
     @abstractmethod
     def _line(self) -> str:
-        """The system in a line of text."""
+        """A line of text that describes the system."""

@@ -1,4 +1,4 @@
-"""The dual sourcing system as an environment, one period per step."""
+"""Dual sourcing as a Gymnasium environment, one period per step."""
 
 from __future__ import annotations
 
@@ -16,30 +16,29 @@ _EXPEDITED, _REGULAR = "expedited_order", "regular_order"
 class DualSourcingEnv(InventoryEnv):
     """The system of :class:`~iopea.systems.dual_sourcing.system.DualSourcing`, with any two orders.
 
-    It never ends: ``terminated`` and ``truncated`` are always False. For episodes, give
+    It never terminates: ``terminated`` and ``truncated`` are always False. For episodes, pass
     ``max_episode_steps`` to ``gymnasium.make``.
 
-    **Observation** of shape (L_r + L_e + 1,): the stock on hand I_t, the regular orders under
-    way, oldest first, Q^r_{t-L_r}, ..., Q^r_{t-1}, and the expedited ones, Q^e_{t-L_e}, ...,
+    **Observation** of shape (L_r + L_e + 1,): the stock on hand I_t, the outstanding regular
+    orders, oldest first, Q^r_{t-L_r}, ..., Q^r_{t-1}, and the expedited ones, Q^e_{t-L_e}, ...,
     Q^e_{t-1}; each between 0 and U, the highest level of either source.
 
     **Action** of shape (2,), each from -1 to 1: the expedited and the regular order, where a
-    stands for (a + 1) / 2 times U. The range is that of the policies of Stable-Baselines3. To
-    play a dual-index policy, use :meth:`dual_index_action`. Orders are cut where they would
-    lift the inventory position, stock and all orders under way, above U: the expedited order
-    is placed first, and the regular one has the room that is left. A dual-index policy that is
-    played from the empty shop on is not changed by this, since it lifts the position to the
-    higher of its two levels and never above. One that takes over from another may be, for as
-    long as regular orders of the other are under way that its expedited index does not count.
-    An order below a millionth of U, such as rounding leaves behind, is not placed.
+    means an order of (a + 1) / 2 times U. The policies of Stable-Baselines3 have this range. To
+    play a dual-index policy, use :meth:`dual_index_action`. Orders are reduced where they would
+    raise the inventory position, stock plus all outstanding orders, above U: the expedited order
+    is placed first, and the regular one is limited by the rest. A dual-index policy that is
+    played from the empty system on is not affected, since it raises the position to the higher
+    of its two levels and never above. One that follows another policy may be affected while
+    regular orders of the other are outstanding that its expedited index does not count. An
+    order below a millionth of U counts as a rounding error and is not placed.
 
-    **Step**: both orders are placed, the oldest order under way of each source arrives (with
-    L_e = 0, the expedited one just placed), demand is met as far as the stock allows, and what
-    is not met is lost.
+    **Step**: both orders are placed, the oldest outstanding order of each source arrives (with
+    L_e = 0, the expedited one just placed), demand is met from stock, and unmet demand is lost.
 
     **Reward**: minus the pseudo-cost h (stock left) - p (sales) + c_r Q^r_t + c_e Q^e_t. It
-    differs from minus the true cost by p (demand), which no order changes, and it is known
-    without seeing the demand that was lost.
+    differs from minus the true cost by p (demand), which does not depend on the orders, and it
+    is observed although lost demand is not.
 
     **Info**: ``stock`` after arrivals, ``sales``, the ``expedited_order`` and the
     ``regular_order`` placed, and the ``pseudo_cost``; with ``reveal_demand`` also ``demand``,
@@ -48,14 +47,14 @@ class DualSourcingEnv(InventoryEnv):
     Parameters
     ----------
     problem : DualSourcing, optional
-        Lead times, costs and levels; that of ``DualSourcing.example()`` if not given.
+        Lead times, costs and levels; those of ``DualSourcing.example()`` if not given.
     demand : Demand, optional
-        The demand law, by default also from there.
+        The demand distribution; that of ``DualSourcing.example()`` if not given.
     reveal_demand : bool
-        Whether the info tells what was lost. Without it, nothing that the environment gives out
-        depends on demand beyond the stock.
+        Whether the info includes lost demand. Otherwise no output of the environment depends on
+        demand beyond the stock.
     render_mode : {None, "ansi"}
-        With "ansi", :meth:`render` gives a line of text.
+        With "ansi", :meth:`render` returns a line of text.
 
     Examples
     --------
@@ -113,8 +112,8 @@ class DualSourcingEnv(InventoryEnv):
     ) -> Floats:
         """The action of a dual-index policy with levels z_e and z_r.
 
-        The expedited order lifts stock and orders that arrive no later than itself up to z_e.
-        The regular order then lifts stock and all orders under way up to z_r.
+        The expedited order raises stock plus the orders that arrive no later than it to z_e. The
+        regular order then raises stock plus all outstanding orders to z_r.
 
         >>> env = DualSourcingEnv()
         >>> env.dual_index_action(0, 0, [0] * env.observation_space.shape[0])
@@ -122,7 +121,7 @@ class DualSourcingEnv(InventoryEnv):
         """
         state = self._checked([expedited_level, regular_level], observation)
         expedited_lead_time, regular_lead_time = self._lead_times.values()
-        # Of the regular orders, those placed L_r - L_e periods ago or earlier arrive in time.
+        # Regular orders that were placed at least L_r - L_e periods ago arrive in time.
         soon = state[: 2 + expedited_lead_time].sum() + state[1 + regular_lead_time :].sum()
         expedited = max(expedited_level - float(soon), 0.0)
         regular = max(regular_level - float(state.sum()) - expedited, 0.0)

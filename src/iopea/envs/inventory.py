@@ -1,4 +1,4 @@
-"""What the inventory environments share: stock, orders under way, demand and its costs."""
+"""The base class of the inventory environments: stock, outstanding orders, demand and costs."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from iopea.errors import InputError
 from iopea.systems.shop.kernel import sold
 from iopea.types import Array
 
-#: How far an action may lie outside [-1, 1] by rounding.
+#: Rounding error by which an action may lie outside [-1, 1].
 ACTION_TOLERANCE = 1e-6
-#: Share of the highest level below which an order is a rounding error, and none is placed.
+#: Share of the highest level below which an order counts as a rounding error and is not placed.
 NO_ORDER = 1e-6
-#: Highest levels that single precision can hold with all its digits.
+#: Range of highest levels that single precision represents without loss of digits.
 _LEAST_HIGH, _MOST_HIGH = 1e-30, 1e30
 
 Floats = NDArray[np.float32]
@@ -33,13 +33,13 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
 
     Parameters
     ----------
-    lead_times : mapping. Lead time of each order by its name, in the order in which they are
-        placed: the fastest first. They are seen the slowest first.
+    lead_times : mapping. Lead time of each source by the name of its order, fastest first, which
+        is the sequence of placing them. Observations have the slowest source first.
     high : float. The highest level [U].
     unit_costs : pair of floats. Holding and lost-sales cost per unit [h, p].
-    demand : Demand. The demand law.
-    reveal_demand : bool. Whether the info tells what was lost.
-    render_mode : {None, "ansi"}. How to render.
+    demand : Demand. The demand distribution.
+    reveal_demand : bool. Whether the info includes lost demand.
+    render_mode : {None, "ansi"}. With "ansi", ``render`` returns a line of text.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
         super().__init__(render_mode)
         if not _LEAST_HIGH <= high <= _MOST_HIGH:
             raise InputError(
-                f"The highest level is {high}: an environment, which has single precision, "
-                f"needs one between {_LEAST_HIGH} and {_MOST_HIGH}."
+                f"The highest level is {high}: an environment has single precision and needs "
+                f"one between {_LEAST_HIGH} and {_MOST_HIGH}."
             )
         self.reveal_demand = reveal_demand
         self.observation_space = Box(0.0, high, (1 + sum(lead_times.values()),), np.float32)
@@ -76,7 +76,7 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
         self._under_way = {name: [0.0] * length for name, length in self._lead_times.items()}
         self._sales: float | None = None
 
-    def _pass(self, action: Floats) -> tuple[float, dict[str, Any]]:
+    def _advance(self, action: Floats) -> tuple[float, dict[str, Any]]:
         orders = self._place(action)
         stock = self._on_hand
         for name, order in orders.items():
@@ -98,7 +98,7 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
         return cost, info
 
     def _place(self, action: ArrayLike) -> dict[str, float]:
-        """The orders that an action stands for, as far as the inventory position may rise."""
+        """The orders that an action encodes, reduced to keep the inventory position below U."""
         number = len(self._lead_times)
         try:
             values = np.asarray(action, dtype=np.float64)
@@ -118,13 +118,13 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
         return orders
 
     def _state(self) -> list[float]:
-        """Stock on hand and the orders under way, of the slowest source first [S_t]."""
+        """Stock on hand and the outstanding orders, of the slowest source first [S_t]."""
         pipelines = reversed(self._under_way.values())
         return [self._on_hand, *(order for pipeline in pipelines for order in pipeline)]
 
     def _observation(self) -> Floats:
         state = np.array(self._state(), dtype=np.float32)
-        return np.minimum(state, np.float32(self._high))  # a rounding may lie above
+        return np.minimum(state, np.float32(self._high))  # rounding may exceed the bound
 
     def _line(self) -> str:
         sales = "none yet" if self._sales is None else f"{self._sales:.4g}"
@@ -134,7 +134,7 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
         )
 
     def _checked(self, levels: Iterable[float], observation: ArrayLike) -> Array:
-        """The observation in double precision, once levels and observation are in order."""
+        """The observation in double precision, after checking it and the levels."""
         for level in levels:
             if not 0 <= level <= self._high:
                 raise InputError(f"A level must lie between 0 and {self._high}, not {level!r}.")
@@ -146,20 +146,20 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
         return state
 
     def _as_action(self, *orders: float) -> Floats:
-        """The action that stands for these orders."""
+        """The action that encodes these orders."""
         return np.array([2 * order / self._high - 1 for order in orders], dtype=np.float32)
 
     @abstractmethod
     def _further_cost(self, stock: float, sales: float, orders: Mapping[str, float]) -> float:
-        """The cost of a period beside holding and lost sales."""
+        """The cost of a period other than holding and lost sales."""
 
     @abstractmethod
     def _under_way_text(self) -> str:
-        """The orders under way in words."""
+        """The outstanding orders in words."""
 
 
 def listed(orders: Iterable[float]) -> str:
-    """Orders for people to read.
+    """Orders as text.
 
     >>> listed([0.0, 2.5]), listed([])
     ('0 2.5', 'nothing')

@@ -1,4 +1,4 @@
-"""The lost-sales system as an environment, one period per step."""
+"""Lost sales as a Gymnasium environment, one period per step."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _ORDER = "order"
 class LostSalesEnv(InventoryEnv):
     """The lost-sales system of :class:`~iopea.LostSales`, where any order may be placed.
 
-    It never ends: ``terminated`` and ``truncated`` are always False. For episodes, give
+    It never terminates: ``terminated`` and ``truncated`` are always False. For episodes, pass
     ``max_episode_steps`` to ``gymnasium.make``.
 
-    **Observation** of shape (L + 1,): the stock on hand I_t and the orders under way, oldest
+    **Observation** of shape (L + 1,): the stock on hand I_t and the outstanding orders, oldest
     first, Q_{t-L}, ..., Q_{t-1}; each between 0 and the highest level U = ``levels.high``.
 
-    **Action** a of shape (1,), from -1 to 1: order (a + 1) / 2 times U. The range is that of the
-    policies of Stable-Baselines3, whose checker, as that of Gymnasium, warns of any other. To
-    order up to a level, use :meth:`base_stock_action`. An order is cut where it would lift the
-    inventory position, stock and orders under way, above U. No base-stock level up to U is
-    changed by this, and it keeps the observation within its bounds. An order below a millionth
-    of U, such as rounding leaves behind, is not placed.
+    **Action** a of shape (1,), from -1 to 1: order (a + 1) / 2 times U. The policies of
+    Stable-Baselines3 have this range; its checker and that of Gymnasium warn about any other. To
+    order up to a level, use :meth:`base_stock_action`. An order is reduced where it would raise
+    the inventory position, stock plus outstanding orders, above U. This keeps the observation
+    within its bounds and does not affect base-stock levels up to U. An order below a millionth
+    of U counts as a rounding error and is not placed.
 
-    **Step**: the order is placed, the oldest order under way arrives (with L = 0, the one just
-    placed), demand is met as far as the stock allows, and what is not met is lost.
+    **Step**: the order is placed, the oldest outstanding order arrives (with L = 0, the one just
+    placed), demand is met from stock, and unmet demand is lost.
 
-    **Reward**: minus the pseudo-cost h (stock left) - p (sales), with the problem's
-    ``period_cost`` added. It differs from minus the true cost by p (demand), which no order
-    changes, and it is known without seeing the demand that was lost.
+    **Reward**: minus the pseudo-cost h (stock left) - p (sales) plus the problem's
+    ``period_cost``. It differs from minus the true cost by p (demand), which does not depend on
+    the orders, and it is observed although lost demand is not.
 
     **Info**: ``stock`` after arrivals, ``sales``, the ``order`` placed and the ``pseudo_cost``;
     with ``reveal_demand`` also ``demand``, ``lost_sales`` and ``true_cost``.
@@ -44,15 +44,15 @@ class LostSalesEnv(InventoryEnv):
     Parameters
     ----------
     problem : LostSales, optional
-        Lead time, costs and levels; by default that of
-        :func:`~iopea.problem_files.default_problem`.
+        Lead time, costs and levels; those of :func:`~iopea.problem_files.default_problem` if not
+        given.
     demand : Demand, optional
-        The demand law, by default also from there.
+        The demand distribution; also of ``default_problem`` if not given.
     reveal_demand : bool
-        Whether the info tells what was lost. Without it, nothing that the environment gives out
-        depends on demand beyond the stock.
+        Whether the info includes lost demand. Otherwise no output of the environment depends on
+        demand beyond the stock.
     render_mode : {None, "ansi"}
-        With "ansi", :meth:`render` gives a line of text.
+        With "ansi", :meth:`render` returns a line of text.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class LostSalesEnv(InventoryEnv):
         return f"LostSalesEnv(lead_time={self.problem.system.lead_time}, high={self._high})"
 
     def base_stock_action(self, level: float, observation: ArrayLike) -> Floats:
-        """The action of a base-stock policy: order what stock and orders under way are short of.
+        """The action of a base-stock policy: raise the inventory position to the level.
 
         >>> env = LostSalesEnv()
         >>> env.base_stock_action(7, [0, 0, 0]), env.base_stock_action(7, [2, 1.5, 0])

@@ -1,4 +1,4 @@
-"""The queue with service rate control as an environment, one uniformised step at a time."""
+"""The queue with service rate control as a Gymnasium environment of the uniformised chain."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ from iopea.errors import InputError
 from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.systems.queue import kernel as kernels
 
-#: How a step may end, in words.
+#: Names of the events of a step.
 _EVENTS = {
     kernels.NOTHING: "none",
     kernels.ARRIVAL: "arrival",
     kernels.SERVICE: "service",
     kernels.MISS: "miss",
 }
-#: What it does to the jobs in the system.
+#: Change of the number of jobs at each event.
 _CHANGES = {kernels.NOTHING: 0, kernels.ARRIVAL: 1, kernels.SERVICE: -1, kernels.MISS: -1}
 
 
 class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
-    """The queue of :class:`~iopea.ServiceRateQueue`, with any rate at any time.
+    """The queue of :class:`~iopea.ServiceRateQueue`, with any rate in each step.
 
-    It never ends: ``terminated`` and ``truncated`` are always False. For episodes, give
+    It never terminates: ``terminated`` and ``truncated`` are always False. For episodes, pass
     ``max_episode_steps`` to ``gymnasium.make``.
 
-    **Observation**: the jobs in the system, s from 0 to L.
+    **Observation**: the number of jobs in the system, s from 0 to L.
 
     **Action**: the service rate, a from 0 to A_max.
 
     **Step**: one of the uniformised chain, which makes U steps per unit of time. A job arrives
-    with probability λ_s / U, one is served with probability a / U, and one misses its deadline
-    with probability s μ / U; without jobs, none is served. Otherwise nothing happens. A job
-    that finds the buffer full is lost, which is no event.
+    with probability λ_s / U, one is served with probability a / U if there is any, and one misses
+    its deadline with probability s μ / U. Otherwise nothing happens. A job that arrives at a full
+    buffer is lost, which does not count as an event.
 
     **Reward**: minus the cost w(a) / U, and C more where a deadline was missed.
 
-    **Info**: the ``event``, one of "arrival", "service", "miss" and "none"; the ``time`` that
-    has passed in the step, 1 / U; and the ``cost``.
+    **Info**: the ``event``, one of "arrival", "service", "miss" and "none"; the ``time`` of the
+    step, 1 / U; and the ``cost``.
 
     Parameters
     ----------
     problem : ServiceRateQueue, optional
-        Buffer, rates and costs; that of ``ServiceRateQueue.example()`` if not given.
+        Buffer, rates and costs; those of ``ServiceRateQueue.example()`` if not given.
     rates : QueueRates, optional
-        The true rates, by default also from there; none may lie above its bound in the problem.
-        Their clock does not matter: time is always that of the uniformised chain.
+        The true rates, at most their bounds in the problem; those of the example if not given.
+        Their ``clock`` is ignored: time is always that of the uniformised chain.
     render_mode : {None, "ansi"}
-        With "ansi", :meth:`render` gives a line of text.
+        With "ansi", :meth:`render` returns a line of text.
 
     Examples
     --------
@@ -93,7 +93,7 @@ class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
         return f"ServiceRateQueueEnv(buffer={buffer}, max_rate={max_rate})"
 
     def policy_action(self, policy: ArrayLike, observation: ArrayLike) -> np.int64:
-        """The action of a policy [θ]: its service rate for so many jobs [θ_s].
+        """The action of a policy [θ]: its service rate in the observed state [θ_s].
 
         >>> env = ServiceRateQueueEnv()
         >>> [int(env.policy_action((0, 1, 3), jobs)) for jobs in range(3)]
@@ -101,7 +101,7 @@ class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
         """
         rates, states = _array(policy), self.problem.system.buffer + 1
         if rates.shape != (states,):
-            raise InputError(f"A policy has {states} rates, one by state, not {policy!r}.")
+            raise InputError(f"A policy has {states} rates, one per state, not {policy!r}.")
         jobs = _whole("An observation", observation, self.problem.system.buffer)
         return np.int64(
             _whole("A rate of a policy", rates[jobs].item(), self.problem.system.max_rate)
@@ -115,7 +115,7 @@ class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
         self._jobs = 0
         self._event: str | None = None
 
-    def _pass(self, action: np.int64) -> tuple[float, dict[str, Any]]:
+    def _advance(self, action: np.int64) -> tuple[float, dict[str, Any]]:
         rate = _whole("An action", action, self.problem.system.max_rate)
         jobs, steps_per_time = self._jobs, self.problem.system.uniform_rate
         event = kernels.next_event(
@@ -139,7 +139,7 @@ class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
 
 
 def _whole(name: str, value: ArrayLike, highest: int) -> int:
-    """A whole number from 0 to the highest, or a refusal that names it."""
+    """An integer from 0 to ``highest``; otherwise an :class:`InputError` that names it."""
     number = _array(value)
     if number.shape == () and number.dtype.kind in "iuf":
         if number == np.floor(number) and 0 <= number <= highest:
@@ -149,7 +149,7 @@ def _whole(name: str, value: ArrayLike, highest: int) -> int:
 
 
 def _array(value: ArrayLike) -> NDArray[Any]:
-    """The value as an array; an empty one if it has no shape, such as lists of unequal length."""
+    """The value as an array; empty if that is impossible, as for lists of unequal length."""
     try:
         return np.asarray(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Many copies of a system as one vector environment, whose step is one compiled batch."""
+"""Many copies of a system as one vector environment, stepped in one compiled batch."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
 from iopea.types import Array, Truth
 
-#: Steps of which noise is drawn at once.
+#: Number of steps for which noise is drawn at once.
 _AHEAD = 256
 
 Numbers = NDArray[Any]
 
 
 class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
-    """Copies of a system side by side, each with noise of its own.
+    """Copies of a system in parallel, each with independent noise.
 
     Observations, actions and rewards are those of the environment of a single system:
     :class:`~iopea.envs.LostSalesEnv`, :class:`~iopea.envs.DualSourcingEnv` and
-    :class:`~iopea.envs.ServiceRateQueueEnv`. No copy ever ends: ``terminations`` and
-    ``truncations`` are always False. The info has the actions as they were carried out, what is
-    written down of each step, and its ``cost`` as far as it can be seen; never the demand that
-    was lost. A queue with a continuous clock steps from event to event.
+    :class:`~iopea.envs.ServiceRateQueueEnv`. No copy terminates: ``terminations`` and
+    ``truncations`` are always False. The info has the actions as executed, the record of each
+    step, and its observable ``cost``; never the lost demand. A queue with a continuous clock
+    steps from event to event.
 
     Parameters
     ----------
-    problem : Problem. One with states and actions.
-    truth : Truth. The demand law, or the rates.
-    num_envs : int. How many copies.
-    seed : int. Of the first :meth:`reset`, if that is given none; each further one without a
-        seed starts the next sequence of noise.
+    problem : Problem. A problem with states and actions.
+    truth : Truth. The demand distribution, or the rates.
+    num_envs : int. Number of copies.
+    seed : int. Seed of the first :meth:`reset` that has none; each later reset without a seed
+        starts new noise sequences.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Numbers, dict[str, Any]]:
-        """Empty all systems and start new sequences of noise."""
+        """Empty all systems and start new noise sequences."""
         if options:
             raise InputError(f"Unknown option {next(iter(options))!r}: reset() takes none.")
         super().reset(seed=seed)
@@ -96,7 +96,7 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
         return self._observations(self._states), {}
 
     def step(self, actions: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers, dict[str, Any]]:
-        """Do what the actions say in all systems and pass one step; a refusal changes nothing."""
+        """Take the actions and simulate one step of all systems; invalid ones change nothing."""
         if self._states is None:
             raise ResetNeeded("Cannot step before the first reset(): call it first.")
         control, before = self._control, self._states.copy()
@@ -118,12 +118,12 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
     def _observations(self, states: Array) -> Numbers:
         if self._control.whole:
             return states[:, 0].astype(np.int64)
-        # A rounding may lie above the highest.
+        # Rounding may exceed the bound.
         highest = self._control.highest_state.astype(np.float32)
         return np.asarray(np.minimum(states.astype(np.float32), highest))
 
     def _taken(self, states: Array, actions: Numbers) -> Array:
-        """The actions of the system that those of the environment stand for."""
+        """The actions of the system that those of the environment encode."""
         try:
             values = np.asarray(actions, dtype=np.float64)
         except (TypeError, ValueError):
