@@ -2,6 +2,7 @@ import json
 import sys
 import warnings
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from iopea.orders.checking import (
 from iopea.orders.trials import _joined, _smirnov, _welch
 from iopea.policies import Box, Finite
 from iopea.problem_files import parse_order, parse_problem, read_order, read_problem
-from iopea.problems.base import Constants, Evaluator, Problem, Simulator
+from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem, Simulator, System
 from iopea.systems import PROBLEMS
 from iopea.types import Estimates, Rollout, Trajectory
 
@@ -55,70 +56,82 @@ def reversed_order(points):
 MEANS = np.array([0.5, 0.4, 0.6, 0.3, 0.7, 0.55])
 
 
-class Toy(Problem):
+class Draws(System):
     """Costs are a mean and noise: the same for all policies, or each policy's own."""
 
-    kind = "toy"
-    columns = ("cost",)
-    claim = "sample-path"
-    restart_policy = (0.0,)
-    policy_class = Finite(np.arange(6.0))
+    kind: ClassVar = "toy"
+    columns: ClassVar = ("cost",)
 
-    def __init__(self, common=True, spread=1.0, every=1, bias=0.0, batch=8):
-        self.common, self.spread, self.every, self.bias = common, spread, every, bias
-        self.batch = batch
+    common: bool = True
 
     @classmethod
-    def read(cls, content, directory=None):
+    def read_truth(cls, content, directory):
         raise NotImplementedError
 
-    @classmethod
-    def example(cls):
-        raise NotImplementedError
+    def simulator(self, problem, truth, seed=0):
+        return ToySimulator(problem, seed)
 
-    @property
-    def constants(self):
+    def check(self, trajectory):
+        return
+
+
+class InBlocks(PolicyFamily):
+    kind: ClassVar = "in-blocks"
+
+    spread: float = 1.0
+    every: int = 1
+    bias: float = 0.0
+    batch: int = 8
+
+    def policy_class(self, system):
+        return Finite(np.arange(6.0))
+
+    def claim(self, system):
+        return "sample-path"
+
+    def restart(self, system):
+        return (0.0,)
+
+    def constants(self, system):
         return Constants(1.0, 1.0, 5.0, 1, -10.0, 10.0, alpha=1.0)
 
-    def order(self, policies):
+    def order_on(self, system, policies):
         known = policies[:, 0]
         same = known[:, None] // 3 == known[None, :] // 3
         return InformationOrder.from_matrix(same & (known[None, :] <= known[:, None]))
 
-    def evaluator(self, policies, threads=1, precision="float64"):
+    def evaluator(self, problem, policies, threads=1, precision="float64"):
         return ToyEvaluator(self, policies[:, 0])
 
-    def path_evaluator(self, policies):
-        exact = Toy(self.common, bias=self.bias, batch=self.batch)
-        return ToyEvaluator(exact, policies[:, 0])
+    def path_evaluator(self, problem, policies):
+        return ToyEvaluator(InBlocks(bias=self.bias, batch=self.batch), policies[:, 0])
 
-    def simulator(self, truth, seed=0):
-        return ToySimulator(self, seed)
 
-    def describe(self):
-        return {"kind": self.kind}
+class Toy(Problem):
+    system_type = Draws
+    families = (InBlocks,)
 
 
 class ToyEvaluator(Evaluator):
-    def __init__(self, problem, policies):
-        self.problem, self.policies = problem, policies.astype(int)
+    def __init__(self, family, policies):
+        self.family, self.policies = family, policies.astype(int)
         self.costs = np.empty((0, policies.size))
         self.known = np.empty((0, policies.size), dtype=bool)
 
     def observe(self, trajectory, evaluate):
-        played, problem = int(trajectory.policy[0]), self.problem
+        played, family = int(trajectory.policy[0]), self.family
         noise = trajectory["cost"] - MEANS[played]
-        scale = np.where(self.policies == played, 1.0, problem.spread)
-        bias = problem.bias * (self.policies != played)
+        scale = np.where(self.policies == played, 1.0, family.spread)
+        bias = family.bias * (self.policies != played)
         costs = MEANS[self.policies] + bias + np.outer(noise, scale)
         self.costs = np.vstack([self.costs, costs])
         told = (self.policies // 3 == played // 3) & (self.policies <= played)
         step = len(self.known) + np.arange(len(noise))
-        self.known = np.vstack([self.known, (step % problem.every == 0)[:, None] & told])
+        self.known = np.vstack([self.known, (step % family.every == 0)[:, None] & told])
         return len(noise)
 
     def estimates(self):
-        cuts = np.arange(0, len(self.costs), self.problem.batch)
+        cuts = np.arange(0, len(self.costs), self.family.batch)
         sums = np.add.reduceat(np.where(self.known, self.costs, 0.0), cuts, axis=0)
         sizes = np.add.reduceat(self.known.astype(float), cuts, axis=0)
         return Estimates(sums, sizes)
@@ -128,7 +141,7 @@ class ToyEvaluator(Evaluator):
     def forget(self):
         raise NotImplementedError
 
-    keep = state_dict = load_state_dict = forget
+    keep = forget
 
 
 class ToySimulator(Simulator):
@@ -146,7 +159,7 @@ class ToySimulator(Simulator):
     def costs(self, policies, steps, batches, seed):
         raise NotImplementedError
 
-    restart_time = _state = _load = costs
+    restart_time = costs
 
 
 @pytest.mark.parametrize("kind", PROBLEMS)
@@ -270,21 +283,23 @@ def test_useful_steps_are_measured():
 
 def test_a_law_of_another_mean_or_spread_is_rejected():
     data = {"claim": "distributional", "policies": levels(0, 1), "steps": 64}
-    assert check_order(Toy(False), None, replications=400, error_rate=1e-6, **data).holds
-    spread = check_order(Toy(False, spread=3.0), None, replications=400, **data)
+    assert check_order(Toy(common=False), None, replications=400, error_rate=1e-6, **data).holds
+    spread = check_order(Toy(common=False, spread=3.0), None, replications=400, **data)
     assert not spread.holds
-    biased = check_order(Toy(False, bias=0.4), None, replications=40, **data)
+    biased = check_order(Toy(common=False, bias=0.4), None, replications=40, **data)
     assert not biased.holds
     assert biased.counter_example.found == pytest.approx(MEANS[0] + 0.4, abs=0.2)
     assert biased.counter_example.expected == pytest.approx(MEANS[0], abs=0.2)
     # Spread is a matter of laws, which need batches that match.
-    means = check_order(Toy(False, spread=3.0, every=3, batch=7), None, replications=40, **data)
+    means = check_order(
+        Toy(common=False, spread=3.0, every=3, batch=7), None, replications=40, **data
+    )
     assert means.p_value > 1e-6
 
 
 def test_data_that_says_nothing_in_law_is_a_counter_example():
     report = check_order(
-        Toy(False),
+        Toy(common=False),
         None,
         claim="distributional",
         policies=levels(0, 4),
