@@ -440,6 +440,11 @@ class Problem:
         """A small problem and its truth, on which the contract of all problems is tested."""
         raise InputError(f"{cls.__name__} has no example.")
 
+    @classmethod
+    def examples(cls) -> tuple[tuple[Self, Any], ...]:
+        """:meth:`example`, and one more for each further family."""
+        return (cls.example(),)
+
     def changed(self, **keys: Any) -> Self:
         """The same problem with other values of some keys of its system or family."""
         parts: list[Model] = []

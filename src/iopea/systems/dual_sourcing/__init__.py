@@ -41,3 +41,12 @@ class DualSourcing(Problem):
             expedited_cost=0.5, expedited_levels=levels, regular_levels=levels, zero_demand=0.3,
         )  # fmt: skip
         return shop, Exponential(mean=1, maximum=3, zero_probability=0.3)
+
+    @classmethod
+    def examples(cls) -> tuple[tuple[Self, Demand], ...]:
+        """The same with base-surge policies, too."""
+        shop, demand = cls.example()
+        surge = BaseSurge(
+            orders=Levels(low=0, high=0.6, step=0.1), levels=Levels(low=0, high=6, step=0.5)
+        )
+        return (shop, demand), (cls(shop.system, surge), demand)

@@ -79,12 +79,13 @@ class PathReplay(Evaluator):
         """Take in periods of the batch in progress."""
         system = self._problem.system
         states = self._states[informed]
-        costs = self._rule.replay(
+        # Costs are added one by one, so that the bits don't depend on how periods are delivered.
+        (self._running[0, informed],) = self._rule.replay(
             sales, np.array([sales.size]), self._policies[informed], states,
             system.unit_costs[:2], np.array(system.order_costs), self._threads,
-        )[0]  # fmt: skip
+            so_far=self._running[0, informed],
+        )  # fmt: skip
         self._states[informed] = states
-        self._running[0, informed] += costs
         self._running[1, informed] += sales.size
         self._filled += sales.size
         if self._filled == self._size:

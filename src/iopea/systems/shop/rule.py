@@ -102,7 +102,7 @@ def _replay(  # type: ignore[no-untyped-def]
         state = states[j : j + 1]
         t = 0
         for b in range(ends.shape[0]):
-            total = 0.0
+            total = sums[b, j]
             while t < ends[b]:
                 place(state[0], policies[j], signal, orders)
                 pass_periods_in_place(state, orders, demand[t : t + 1], offsets, leads, records)
@@ -275,6 +275,7 @@ class CompiledRule:
         on_orders: Array,
         threads: int = 1,
         signal: Array = NO_SIGNAL,
+        so_far: Array | None = None,
     ) -> Array:
         """Advance policies over one path of demand, their ``states`` (n, k) changed in place.
 
@@ -285,12 +286,15 @@ class CompiledRule:
         policies : array (n, d).
         costs : holding and lost-sales cost per unit [h, p].
         on_orders : array (sources,). Cost per unit ordered.
+        so_far : array (n,), optional. What the first batch has cost before.
 
         Returns
         -------
         array (batches, n) : cost of each batch, without the term p D_t that no order changes.
         """
-        sums = np.empty((len(ends), len(policies)))
+        sums = np.zeros((len(ends), len(policies)))
+        if so_far is not None:
+            sums[0] = so_far
         loop = self._loop(_replay, self._own)
 
         def advance(start: int, stop: int) -> None:
