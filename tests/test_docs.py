@@ -93,12 +93,26 @@ def test_readme_names_every_law_and_both_commands():
 
 
 def test_links_lead_somewhere():
-    for document in ROOT.glob("*.md"):
-        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
-            assert target.startswith("https://") or (ROOT / target).exists(), target
-    for document in (ROOT / "docs").glob("*.md"):
-        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
-            assert target.startswith("https://") or (document.parent / target).exists(), target
+    links = [
+        (document, target)
+        for document in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"))
+        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text())
+        if not target.startswith("https://")
+    ]
+    assert {document.parent for document, _ in links} == {ROOT, ROOT / "docs"}
+    assert [(where, to) for where, to in links if not (where.parent / to).exists()] == []
+
+
+def test_hooks_and_workflow_run_the_commands_of_the_makefile():
+    makefile = (ROOT / "Makefile").read_text()
+    lint = re.search(r"^lint:.*\n((?:\t.+\n)+)", makefile, flags=re.MULTILINE)[1]
+    commands = [line.replace("$(BIN)", ".venv/bin") for line in lint.split("\n\t")]
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    entries = re.findall(r"^ +entry: (.+)$", hooks, flags=re.MULTILINE)
+    assert entries == [command.strip() for command in commands]
+    workflow = (ROOT / ".github" / "workflows" / "test.yml").read_text()
+    steps = re.findall(r"- run: (.+)", workflow)
+    assert steps == [f"make PYTHON=python {target}" for target in ("run", "test")]
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)

@@ -197,8 +197,11 @@ def test_settings_of_a_learner_are_taken(iopea):
 def test_every_example_file_can_be_read(path):
     problem, truth = read_problem(path)
     assert PROBLEMS[problem.describe()["kind"]] is type(problem)
-    if isinstance(truth, Demand):
-        assert truth.mean_demand() > 0
+    assert not isinstance(truth, Demand) or truth.mean_demand() > 0
+
+
+def test_there_is_an_example_file_of_every_kind():
+    assert {read_problem(path)[0].kind for path in EXAMPLES} == set(PROBLEMS)
 
 
 def test_the_default_problem_is_the_first_example():
