@@ -139,7 +139,7 @@ def test_the_net_of_a_bound_is_that_of_the_learner():
 def test_a_level_as_people_write_it_is_told_by_the_size_of_levels(unit):
     learner = IOPEA(shop(unit, 0.1))
     (asked,) = learner.ask().policy
-    with pytest.raises(InputError, match="Cannot tell of policy"):
+    with pytest.raises(InputError, match="Cannot tell steps of policy"):
         learner.tell(Trajectory(1.1 * asked, stock=[0.0], sales=[0.0]))
     learner.tell(Trajectory(asked * (1 + 1e-12), stock=[0.0], sales=[0.0]))
     assert learner.steps == 1

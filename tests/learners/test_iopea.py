@@ -262,7 +262,7 @@ def test_a_wrong_tell_is_refused_and_changes_nothing():
         (
             Trajectory(9.0, stock=[3.0], sales=[1.0]),
             InputError,
-            "Cannot tell of policy 9, which is not one of the class: .* ask.. requested, 7, or",
+            "Cannot tell steps of policy 9, which is not in the class: .* ask.. requested, 7, or",
         ),
         (Trajectory(7.0, stock=[3.0], sales=[4.0]), ModelMismatchError, "4.0"),
         (Trajectory(7.0, sales=[4.0]), InputError, "columns"),

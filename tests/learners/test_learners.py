@@ -96,7 +96,7 @@ def test_oracles_are_marked_and_others_refuse_the_truth():
         LEARNERS["erm"](problem).tell(told)
     with pytest.raises(InputError, match="optimal is an oracle"):
         LEARNERS["optimal"](problem).ask()
-    with pytest.raises(InputError, match="random is no oracle: it must not see the truth"):
+    with pytest.raises(InputError, match="random is not an oracle: it must not see the truth"):
         RandomPolicy(problem).see(None)
 
 

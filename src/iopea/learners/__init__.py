@@ -1,4 +1,4 @@
-"""One file per algorithm; a new one is its file and a line in this registry."""
+"""Learners, one file per algorithm. A new one needs its file and a line in this registry."""
 
 from iopea.errors import unknown
 from iopea.learners.base import Learner

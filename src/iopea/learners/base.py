@@ -1,4 +1,4 @@
-"""What every learner offers: ask, tell, recommend, and a state that can be saved."""
+"""The interface of all learners: ask, tell, recommend, and a state that can be saved."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ epoch_records = each(
         highest=numbers, best=numbers, threshold=float,
     )
 )  # fmt: skip
-#: Share of a parameter, or of the largest one, below which a difference is how people write it.
+#: Relative tolerance within which two policies are the same: people write rounded parameters.
 _AS_WRITTEN = 1e-9
-#: Parameters of a policy that are named one by one.
+#: Up to this many parameters, a message names each of them.
 _MOST_NAMED = 4
 
 
 class Oracle(Protocol):
-    """What the runner tells a learner that may see the truth."""
+    """The truth about the system, which the runner gives to oracle learners."""
 
     def best_policy(self) -> Policy:
         """The best policy of the class, with full knowledge of the system."""
 
     def best_in_hindsight(self, steps: int) -> Policy:
-        """The policy that would have cost least on the chance of the first steps of this run."""
+        """The policy with the least cost on the noise of the first steps of this run."""
 
 
 class Learner(Stateful, ABC):
-    """Learns a policy from what was observed, one step or a million at a time.
+    """Learns a policy from observed trajectories, one step or a million at a time.
 
-    The public verbs check; a learner writes the private hooks ``_ask`` and ``_tell``, and
-    declares its state in ``saved``.
+    The public methods check their arguments. A subclass writes the private hooks ``_ask`` and
+    ``_tell``, and declares its state in ``saved``.
 
     Attributes
     ----------
-    name : str. By which it is known.
-    needs : str. What a problem must have for it, to follow "needs".
-    oracle : bool. Whether it is told the truth, by the runner: a yardstick, not a method.
-    extra : str. The extra to install for it, if any.
-    takes_any : bool. Whether data of any policy of the class can be told, any number of steps.
+    name : str. Its name in the registry.
+    needs : str. What it requires of a problem, in words that follow "needs".
+    oracle : bool. Whether the runner gives it the truth: a benchmark, not a method.
+    extra : str. The optional dependency to install for it, if any.
+    takes_any : bool. Whether ``tell`` takes data of any policy of the class, of any length.
     """
 
     name: ClassVar[str]
@@ -94,22 +94,22 @@ class Learner(Stateful, ABC):
 
     @classmethod
     def lacks(cls, problem: Problem) -> str:
-        """What else to say of a problem that does not fit, to end a sentence."""
+        """Why the problem does not fit, as the end of a sentence."""
         return ""
 
     def see(self, oracle: Oracle) -> None:
-        """Be told the truth; the runner does so with learners that are oracles, and no others."""
-        raise InputError(f"{self.name} is no oracle: it must not see the truth.")
+        """Receive the truth; the runner calls this for oracle learners only."""
+        raise InputError(f"{self.name} is not an oracle: it must not see the truth.")
 
     def ask(self) -> Play:
-        """What to play next; the same answer until something is told."""
+        """What to play next; the answer stays the same until the next ``tell``."""
         return self._ask()
 
     def tell(self, trajectory: Trajectory) -> None:
-        """Take in what was observed: any number of steps up to what was asked for.
+        """Learn from an observed trajectory, of at most as many steps as ``ask`` requested.
 
-        A learner that takes any data takes more steps as well, and other policies of the class. A
-        trajectory that does not fit is refused, and nothing changes.
+        Learners with ``takes_any`` also accept more steps, and other policies of the class. A
+        trajectory that does not fit is refused and leaves the learner unchanged.
         """
         if not isinstance(trajectory, Trajectory):
             raise InputError(f"Cannot tell {type(trajectory).__name__}: tell a Trajectory.")
@@ -119,14 +119,14 @@ class Learner(Stateful, ABC):
         self.problem.check(trajectory)
         if not len(trajectory):
             return
-        # Policies are told as people write them; from here on it is the one that was asked for.
+        # The played policy may be written with rounding: replace it by the one ask() returned.
         if asked and trajectory.played != play.policy:
             trajectory = Trajectory(play.policy, **trajectory.columns)
         self._tell(trajectory)
         self.steps += len(trajectory)
 
     def state_dict(self) -> State:
-        """Everything needed to go on, bit for bit: JSON values and arrays."""
+        """The full state, as JSON values and arrays; loading it resumes bit for bit."""
         return {
             "schema": SCHEMA,
             "learner": self.name,
@@ -137,7 +137,7 @@ class Learner(Stateful, ABC):
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state of the same learner, problem and settings."""
+        """Resume from a saved state of the same learner, problem and settings."""
         expected = {
             "schema": SCHEMA,
             "learner": self.name,
@@ -156,13 +156,13 @@ class Learner(Stateful, ABC):
         try:
             self._load(state["state"])
             self.steps = int(state["steps"])
-        except Exception:  # whatever a damaged state makes the parts raise
+        except Exception:  # a damaged state may raise anything
             self._load(before)
             raise InputError(DAMAGED) from None
 
     @abstractmethod
     def recommend(self) -> Recommendation:
-        """What to do from now on, by all that is known."""
+        """The policy to use from now on, given all data so far."""
 
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
@@ -170,22 +170,22 @@ class Learner(Stateful, ABC):
 
     @property
     def title(self) -> str:
-        """What heads its tables and figures."""
+        """Title of its tables and figures."""
         return self.name
 
     @property
     def records(self) -> tuple[EpochRecord, ...]:
-        """What each finished epoch left behind, where there are epochs."""
+        """One record per finished epoch; empty for learners without epochs."""
         return ()
 
     @property
     def survivors(self) -> int | None:
-        """How many policies may still be best; None where they can't be counted."""
+        """Number of policies that may still be best; None where they can't be counted."""
         return None
 
     @property
     def effective_alpha(self) -> float:
-        """Share of the steps that told of the best policy by estimate; NaN if that is unknown."""
+        """Share of steps informative about the estimated best policy; NaN where unknown."""
         return math.nan
 
     @property
@@ -195,11 +195,11 @@ class Learner(Stateful, ABC):
 
     @property
     def outlook(self) -> str:
-        """In words: how the run would end now and what would change that."""
+        """How the run would end now and what would change that, as a sentence."""
         return self.stop.value
 
     def _asked(self, played: Policy | Controller, asked: Policy | Controller) -> bool:
-        """Whether what was played is what was asked for, as people write it."""
+        """Whether the played policy is the one that was asked for, up to rounding."""
         if played == asked:
             return True
         if isinstance(played, Controller) or isinstance(asked, Controller):
@@ -211,10 +211,10 @@ class Learner(Stateful, ABC):
         )
 
     def _accept(self, trajectory: Trajectory, play: Play, asked: bool) -> None:
-        """Refuse a policy that was not asked for, and more steps than were."""
+        """Refuse a policy that was not asked for, or more steps than were asked for."""
         if not asked:
             raise InputError(
-                f"Cannot tell of {_shown(trajectory.played)}: "
+                f"Cannot tell steps of {_shown(trajectory.played)}: "
                 f"ask() requested {_shown(play.policy)}."
             )
         if len(trajectory) > play.steps:
@@ -230,7 +230,7 @@ class Learner(Stateful, ABC):
     def _tell(self, trajectory: Trajectory) -> None: ...
 
     def _state(self) -> State:
-        """What the learner itself saves: all that is declared."""
+        """The learner's own state: all that ``saved`` declares."""
         return gather(self)
 
     def _load(self, state: State) -> None:

@@ -38,11 +38,11 @@ from iopea.types import (
 
 Restart = Literal["none", "return"]
 
-#: A class of several parameters is discretised to at most so many policies, unless a radius is
-#: given; a larger one whose policies need no list is not listed.
+#: Most policies to which a class of several parameters is discretised if no radius is given. For
+#: plug-in problems, a class with more policies is not listed at all.
 MOST_LISTED = 2**16
-#: A share of the steps below which it is said that hardly any told of the best policy.
-_HARDLY = 0.01
+#: Below this share of informative steps, a warning is given.
+_FEW_INFORMATIVE = 0.01
 #: Steps asked for at a time on the way back to the initial state.
 RETURN_STEPS = 1024
 
@@ -53,25 +53,24 @@ class IOPEA(Learner):
     Parameters
     ----------
     problem : Problem. What is known; never the demand law.
-    rule : str or Rule. ``"paired"``, ``"theorem"`` or ``"published"``, or a rule of your own.
-    horizon : int, optional. Steps of the whole run [T]; needed by rule ``theorem`` alone.
+    rule : str or Rule. ``"paired"``, ``"theorem"`` or ``"published"``, or a custom rule.
+    horizon : int, optional. Steps of the whole run [T]; only rule ``theorem`` needs it.
     delta : float. Probability with which the guarantee may fail [δ].
     restart : str. ``"none"``: the system runs on between policies. ``"return"``:
         after each policy θ_R is played until the system is back in s_1.
-    radius : float, optional. Radius of the net. If not given, it is the longest range of a
-        parameter over max{2000, √T}, of several parameters as far as that gives at most 65,536
-        policies (:func:`~iopea.policies.default_radius`).
-    first_epoch : int, optional. Useful steps of the first epoch of rule ``paired``. If not given,
-        the first test comes after 48 steps or 20 memories of the system, and what is played among
-        policies that inform each other is chosen anew after an eighth, a quarter and half of them.
-    memory : float, optional. Steps after which the system has forgotten where it was, as far as
-        you know. Rule ``paired`` eliminates nothing before its data spans 20 memories: the larger
-        of this, of what the problem knows (a lead time) and of what the data shows.
-    precision : str. ``"float64"``, or ``"float32"`` for twice the speed and half the memory of
-        the counterfactual evaluation, at about six digits.
+    radius : float, optional. Radius of the net. By default, the longest range of a parameter over
+        max{2000, √T}; with several parameters, a larger one if that gave more than 65,536 policies
+        (:func:`~iopea.policies.default_radius`).
+    first_epoch : int, optional. Useful steps of the first epoch of rule ``paired``. By default,
+        the first test comes after 48 steps or 20 memories of the system; among policies that
+        inform each other, the one to play is revised after an eighth, a quarter and half of that.
+    memory : float, optional. Steps after which the system has forgotten its state, if known. Rule
+        ``paired`` eliminates nothing before its data spans 20 memories, where the memory is the
+        largest of this value, the problem's own (a lead time) and the one estimated from data.
+    precision : str. ``"float64"``, or ``"float32"``: the counterfactual evaluation is twice as fast
+        in half the memory, accurate to about six digits.
     threads : int. Threads for the counterfactual evaluation; no effect on results.
-    seed : int. Of the draws among equally informative policies under rule ``published``; no other
-        rule draws.
+    seed : int. Seed of the draws among equally informative policies, under rule ``published`` only.
 
     Examples
     --------
@@ -149,7 +148,7 @@ class IOPEA(Learner):
 
     @property
     def title(self) -> str:
-        """With its rule and the number of policies; of those nobody could list, its size."""
+        """Name, rule and number of policies; large numbers as a power of ten."""
         count = self.count
         many = str(count) if count < 10**9 else f"about 10^{math.log10(count):.0f}"
         return f"IOPEA, rule {self.rule.name}, {many} policies"
@@ -161,20 +160,20 @@ class IOPEA(Learner):
 
     @property
     def count(self) -> int:
-        """How many policies the discretised class has [|N_r(Θ)|]."""
+        """Number of policies in the discretised class [|N_r(Θ)|]."""
         return self._pool.count
 
     @property
     def survivors(self) -> int | None:
-        """How many policies may still be best [|Θ_k|]; None where they can't be counted."""
+        """Number of policies that may still be best [|Θ_k|]; None where they can't be counted."""
         return self._pool.survivors
 
     @property
     def surviving(self) -> Array:
         """The policies that may still be best, an array (n, d) [Θ_k].
 
-        Of a class too large to list: the best by estimate, and those of the survivors that
-        differ from it in one parameter.
+        If the class is too large to list: the estimated best policy, and the survivors that differ
+        from it in one parameter.
         """
         return self._pool.surviving
 
@@ -189,7 +188,7 @@ class IOPEA(Learner):
 
     @property
     def effective_alpha(self) -> float:
-        """Share of the steps, as far as they are judged, that told of the best policy."""
+        """Share of the evaluated steps that were informative about the estimated best policy."""
         if not self._observed:
             return math.nan
         estimates = self._pool.estimates()
@@ -199,7 +198,7 @@ class IOPEA(Learner):
 
     @property
     def records(self) -> tuple[EpochRecord, ...]:
-        """What each finished epoch left behind."""
+        """One record per finished epoch."""
         return tuple(self._records)
 
     @property
@@ -211,25 +210,27 @@ class IOPEA(Learner):
 
     @property
     def outlook(self) -> str:
-        """In words: how the run would end now and what would change that."""
+        """How the run would end now and what would change that, with all warnings."""
         return " ".join((self._ending(), *self.warnings))
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the records give reason to doubt, in sentences.
+        """Assumptions that the data casts doubt on, in sentences.
 
-        Of demand that is independent with one law anything is said with a probability of at most
-        0.001, however often one looks. An end of a range is named if it is best by estimate and
-        all farther from it than a tenth of the range has been dropped: so the best policy lies
-        beyond that tenth with a probability of at most ``delta``.
+        If demand is i.i.d., a warning about it appears with a probability of at most 0.001, however
+        often one looks. The end of a range is named if it is the estimated best and every policy
+        farther from it than a tenth of the range is eliminated: then the best policy lies outside
+        that tenth with a probability of at most ``delta``.
         """
-        found = (self._hardly_told(), self._never_back(), self._departed(), self._demand_warning())
+        found = (
+            self._few_informative(), self._never_back(), self._departed(), self._demand_warning(),
+        )  # fmt: skip
         best = self._pool.best(now=self.rule.pooled)
         edges = edge_warnings(self.problem, best, self.surviving) if best else ()
         return (*(text for text in found if text), *edges)
 
     def _demand_warning(self) -> str | None:
-        """What demand gives reason to doubt, by the steps that were watched or by kept records."""
+        """Warning if demand is not i.i.d., tested on the evaluator's records where it has any."""
         kept = self._pool.evaluator.demand_records
         if kept is None:
             return self._watch.warning
@@ -237,8 +238,8 @@ class IOPEA(Learner):
         anew.observe(*kept)
         return anew.warning or self._watch.warning
 
-    def _hardly_told(self) -> str | None:
-        if not self.effective_alpha < _HARDLY:
+    def _few_informative(self) -> str | None:
+        if not self.effective_alpha < _FEW_INFORMATIVE:
             return None
         return (
             f"Only {100 * self.effective_alpha:.2g} % of the steps were informative about the "
@@ -246,7 +247,7 @@ class IOPEA(Learner):
         )
 
     def _never_back(self) -> str | None:
-        """That chains were seen which never came back to a state that they had left."""
+        """Warning if, under some policy, no state was visited twice."""
         estimates = self._pool.estimates()
         if estimates.memory is None or self.rule.setting.declared or self.survivors == 1:
             return None
@@ -258,27 +259,27 @@ class IOPEA(Learner):
         more = f" and {others} other{'s' if others > 1 else ''}" if others else ""
         return (
             f"Under policy {first}{more} the system has never come back to a state that it had "
-            "left, so nothing can be said of its long-run cost, and it is not eliminated. If you "
-            "know after how many steps the system forgets where it was, give them as memory."
+            "left, so its long-run cost can't be estimated, and it is not eliminated. If you know "
+            "after how many steps the system forgets its state, give that number as memory."
         )
 
     def _ending(self) -> str:
         if self._pool.evaluator.contradiction is not None and self.survivors != 1:
             return (
                 "The records contradict the model: more of them will not help, and the "
-                "recommendation is that of a model that they don't fit."
+                "recommendation comes from a model that does not fit them."
             )
         if self.stop is not Stop.NOTHING_ELIMINATED:
             return str(self.stop.value)
         unknown = int(np.isnan(self._pool.estimates().mean).sum()) if self.steps else 0
         if 0 < unknown < (self.survivors or 0):
-            return f"{Stop.NOTHING_ELIMINATED.value} Of {unknown:,} policies nothing is known yet."
+            return f"{Stop.NOTHING_ELIMINATED.value} {unknown:,} policies have no estimate yet."
         needed = self.rule.needed * self.rule.setting.width
         if self._observed < needed:
             return (
                 "No policy has been eliminated yet: the system remembers "
                 f"{self.rule.setting.memory:,.6g} steps, and nothing is eliminated before "
-                f"{needed:,} steps, of which there are {self._observed:,}."
+                f"{needed:,} steps; so far there are {self._observed:,}."
             )
         spread = self.rule.setting.cost_range
         means = self._pool.means
@@ -302,22 +303,22 @@ class IOPEA(Learner):
         return " ".join(text for text in (evaluator.note, said) if text) or None
 
     def estimates(self) -> Estimates:
-        """What the data says of the survivors now."""
+        """Estimates of the surviving policies from the data so far."""
         return self._pool.estimates()
 
     def recommend(self) -> Policy:
-        """The survivor with the best estimate; what is being played while nothing is known.
+        """The survivor with the best estimate; before there is one, the policy being played.
 
-        Rules that don't pool use the estimates of the last finished epoch. Where the class is too
-        large for a net of the wanted radius, it is the best policy by estimate between the survivor
-        and its neighbours, if the records are informative about them.
+        Rules that don't pool use the estimates of the last finished epoch. Where the net had to be
+        thinned, policies between the survivor and its neighbours are searched too, if the data is
+        informative about them.
         """
         if self.rule.draws_ties:
             return self._played
         return self._pool.best(now=self.rule.pooled) or self._queue[0]
 
     def _open_epoch(self) -> None:
-        """Line up the maximal policies."""
+        """Queue the maximal policies of the surviving set."""
         rng = None
         if self.rule.draws_ties:
             rng = np.random.Generator(np.random.PCG64(seed_for("ties", self.seed, self.epoch)))
@@ -333,9 +334,9 @@ class IOPEA(Learner):
         return Play(self._queue[0], self._remaining, self.epoch)
 
     def _accept(self, trajectory: Trajectory, play: Play, asked: bool) -> None:
-        """Data of any policy of the class is of use, any number of steps.
+        """Accept data of any policy of the class, of any length.
 
-        Where every policy starts from the initial state, only what was asked for is.
+        With ``restart="return"``, accept only what was asked for.
         """
         if self.restart == "return":
             super()._accept(trajectory, play, asked)
@@ -345,8 +346,8 @@ class IOPEA(Learner):
             return
         what = str(played) if isinstance(played, Controller) else show_policy(played)
         raise InputError(
-            f"Cannot tell of policy {what}, which is not one of the class: tell of what ask() "
-            f"requested, {show_policy(self._queue[0])}, or of another policy of the class, or "
+            f"Cannot tell steps of policy {what}, which is not in the class: play what ask() "
+            f"requested, {show_policy(self._queue[0])}, or another policy of the class, or "
             "give the problem a wider range or smaller steps."
         )
 
@@ -355,9 +356,9 @@ class IOPEA(Learner):
         return self.problem.policy_class
 
     def _tell(self, trajectory: Trajectory) -> None:
-        """Take in steps, those of an epoch at a time.
+        """Learn from a trajectory, cut at the ends of plays.
 
-        They count for the policy that is due if they tell of all that it tells of.
+        Steps count towards the policy that is due if the policy played informs it.
         """
         done = 0
         while done < len(trajectory):
@@ -378,7 +379,7 @@ class IOPEA(Learner):
             self._watch.observe(*seen)
 
     def _take(self, trajectory: Trajectory, useful: bool, steps: int) -> None:
-        """Evaluate all survivors on some steps, up to the given one of the run."""
+        """Evaluate all survivors on some steps; ``steps`` is the length of the run after them."""
         evaluator = self._pool.evaluator
         judging = not self._returning and self.survivors != 1
         counted = evaluator.observe(trajectory, evaluate=judging)
@@ -398,7 +399,7 @@ class IOPEA(Learner):
             self._close_epoch(steps)
 
     def _close_epoch(self, steps: int) -> None:
-        """Drop what is provably worse [Θ_{k+1}], and open the next epoch."""
+        """Eliminate policies by the rule [Θ_{k+1}], and open the next epoch."""
         threshold = 0.0
         if self.survivors != 1:
             threshold = self._pool.judge(self.rule, self.epoch)
@@ -421,8 +422,8 @@ def _check_memory(memory: float) -> float:
     value = check_positive("memory", memory)
     if value < 1:
         raise InputError(
-            f"memory is {memory} steps: give at least 1, the steps after which the system has "
-            "forgotten where it was."
+            f"memory is {memory} steps: give at least 1, the number of steps after which the "
+            "system has forgotten its state."
         )
     return value
 

@@ -1,4 +1,4 @@
-"""The policies that may still be best: a list of them, or a set that nobody could list."""
+"""The surviving policies: a list, or a set that is too large to list."""
 
 from __future__ import annotations
 
@@ -24,56 +24,57 @@ class Pool(Stateful, ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """Policies at the beginning [|Θ_1|]."""
+        """Number of policies at the beginning [|Θ_1|]."""
 
     @property
     @abstractmethod
     def survivors(self) -> int | None:
-        """Policies that may still be best; None where they can't be counted."""
+        """Number of policies that may still be best; None where they can't be counted."""
 
     @property
     @abstractmethod
     def surviving(self) -> Array:
-        """These policies, an array (n, d)."""
+        """The policies that may still be best, an array (n, d)."""
 
     @property
     @abstractmethod
     def means(self) -> Array:
-        """Their estimates at the end of the last epoch; NaN where nothing is known."""
+        """Their estimated costs at the end of the last epoch; NaN where there is no estimate."""
 
     @abstractmethod
     def maximal(self, rng: Generator | None = None) -> list[Policy]:
         """The policies to play in the next epoch.
 
-        Of those that inform each other the best by estimate is played, or a random one.
+        Among policies that inform each other, the estimated best is chosen; with ``rng``, a random
+        one.
         """
 
     @abstractmethod
     def judge(self, rule: Rule, epoch: int) -> float:
-        """Drop what is provably worse [Θ_{k+1}]; return the threshold."""
+        """Eliminate policies by the rule [Θ_{k+1}]; return the threshold."""
 
     @abstractmethod
     def best(self, now: bool) -> Policy | None:
-        """The best by estimate, by all data or as of the end of the last epoch."""
+        """The estimated best policy, from all data (``now``) or as of the end of the last epoch."""
 
     @abstractmethod
     def survives(self, policy: Policy, rule: Rule, epoch: int) -> bool:
-        """Whether a policy may still be best; of those never listed, by all data so far."""
+        """Whether a policy may still be best; if the class is not listed, tested on all data."""
 
     @abstractmethod
     def estimates(self) -> Estimates:
-        """What the data says of the survivors now."""
+        """Estimates of the surviving policies from the data so far."""
 
 
-#: Spacings of a finer net, in which the recommendation is looked for, within one of a thinned net.
+#: Factor by which the net is refined around the estimated best policy of a thinned net.
 _FINER = 4
 
 
 class Listed(Pool):
-    """Policies by their numbers in a net.
+    """Surviving policies of a net, stored by index.
 
-    Where the net had to be thinned, the best policy by estimate is looked for between its points,
-    too, as far as the evaluator can tell of them. All else is about the net.
+    Where the net had to be thinned, ``best`` also searches between its points, as far as the
+    evaluator can estimate policies there. Everything else concerns the net alone.
     """
 
     saved = parts(
@@ -150,7 +151,7 @@ class Listed(Pool):
         return self._refined(best) if now and self._spacing is not None else best
 
     def _refined(self, best: Policy) -> Policy:
-        """The best policy by estimate that is no farther from this one than its neighbours."""
+        """The estimated best policy of a finer net between this point and its neighbours."""
         point, spacing = np.array([best]), self._spacing or 0.0
         if self.evaluator.means_of(point) is None:
             return best
@@ -175,9 +176,9 @@ class Listed(Pool):
 class Implicit(Pool):
     """A class too large to list, all of whose policies inform each other.
 
-    The best policy by estimate is computed, not searched for. A policy survives if the
-    rule would keep it beside that one. To show how far things stand, the policies that
-    differ from the best one in a single parameter are judged after each epoch.
+    The estimated best policy is computed, not searched for. A policy survives if the rule would
+    keep it when compared with that one. To report progress, the policies that differ from the best
+    one in a single parameter are tested after each epoch.
     """
 
     saved = parts(last=numbers, near=array, eliminated=bool)
@@ -198,7 +199,7 @@ class Implicit(Pool):
 
     @property
     def survivors(self) -> int | None:
-        """None, or all of them as long as nothing was eliminated."""
+        """The number of all policies until one is eliminated, then None."""
         return None if self._eliminated else self.count
 
     @property

@@ -417,7 +417,7 @@ def test_another_policy_is_not_taken_for_the_one_that_was_asked_for():
     learner, system = learner_and_system()
     play = learner.ask()
     rollout = system.drive(surge(shop(), 0.1, play.policy.policy[1]), 5)
-    with pytest.raises(InputError, match=r"Cannot tell of base-surge policy 0\.1, 6"):
+    with pytest.raises(InputError, match=r"Cannot tell steps of base-surge policy 0\.1, 6"):
         learner.tell(rollout.trajectory)
 
 

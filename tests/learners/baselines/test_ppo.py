@@ -229,7 +229,7 @@ def test_what_was_told_to_one_can_be_told_to_another():
         learner.tell(trajectory)
         twin.tell(trajectory)
     assert_same_state(learner.state_dict(), twin.state_dict())
-    with pytest.raises(InputError, match="Cannot tell of a network after 2 updates"):
+    with pytest.raises(InputError, match="Cannot tell steps of a network after 2 updates"):
         twin.tell(Trajectory(twin.recommend(), **trajectory.columns))
 
 

@@ -1104,8 +1104,8 @@ def test_a_wrong_tell_is_refused_and_changes_nothing():
     learner = IOPEA(SMALL, radius=1.0)
     before, played = learner.state_dict(), learner.ask().policy
     for policy, sales, kind, words in [
-        ((1.0, 9.0), 1.0, InputError, "Cannot tell of policy 1, 9"),
-        (3.0, 1.0, InputError, "Cannot tell of policy 3"),
+        ((1.0, 9.0), 1.0, InputError, "Cannot tell steps of policy 1, 9"),
+        (3.0, 1.0, InputError, "Cannot tell steps of policy 3"),
         (played, 4.0, ModelMismatchError, "4.0"),
     ]:
         path = Trajectory(policy, stock=[3.0], sales=[sales])
