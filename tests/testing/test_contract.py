@@ -24,10 +24,17 @@ from iopea.types import Estimates
 every_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 
 
+EXAMPLES = [
+    pytest.param(problem, truth, id=f"{name}, {problem.family.kind}")
+    for name, kind in PROBLEMS.items()
+    for problem, truth in kind.examples()
+]
+
+
 @every_check
-@pytest.mark.parametrize("kind", PROBLEMS.values(), ids=PROBLEMS)
-def test_every_problem_keeps_to_the_contract(kind, check):
-    check(*kind.example())
+@pytest.mark.parametrize(("problem", "truth"), EXAMPLES)
+def test_every_problem_keeps_to_the_contract(problem, truth, check):
+    check(problem, truth)
 
 
 # One file, as a user would write it, and one entry in the registry.
@@ -45,11 +52,20 @@ from typing import ClassVar
 import numpy as np
 from numpy.random import PCG64, Generator
 
-from iopea.model import Model, Positive, Probability
 from iopea.information_order import InformationOrder
+from iopea.model import Model, Positive, Probability
 from iopea.policies import Box
-from iopea.problems.base import Constants, Evaluator, Problem, Simulator, as_policies
+from iopea.problems.base import (
+    Constants,
+    Evaluator,
+    PolicyFamily,
+    Problem,
+    Simulator,
+    System,
+    as_policies,
+)
 from iopea.seeds import seed_for
+from iopea.state import Noise, array, parts
 from iopea.types import Estimates, Rollout, Trajectory
 
 BATCH = 16
@@ -65,61 +81,72 @@ class Answers(Model):
         return self.model_dump()
 
 
-class Patience(Model, Problem):
+class Questions(System):
     kind: ClassVar[str] = "patience"
-    columns: ClassVar[tuple[str, ...]] = ("waited",)
     tables: ClassVar[tuple[str, ...]] = ("answers",)
 
     penalty: Positive
-    longest: Positive
+
+    @property
+    def columns(self):
+        return ("waited",)
 
     @classmethod
-    def read(cls, content, directory=None):
-        return cls(**content["problem"]), Answers(**content["answers"])
+    def read_truth(cls, content, directory):
+        return Answers(**content["answers"])
 
-    @classmethod
-    def example(cls):
-        return cls(penalty=4, longest=6), Answers(mean=1, share=0.8)
+    def simulator(self, problem, truth, seed=0):
+        return Asking(problem, truth, seed)
 
-    @property
-    def claim(self):
-        return "sample-path"
-
-    @property
-    def policy_class(self):
-        return Box(0, self.longest, labels=("patience",))
-
-    @property
-    def constants(self):
-        high = self.longest + self.penalty
-        return Constants(0.0, np.inf, self.longest, 1, 0.0, high, sensitivity=high)
-
-    @property
-    def restart_policy(self):
-        return (0.0,)
-
-    def order(self, policies):
-        return InformationOrder.from_key(as_policies(policies)[:, 0])
-
-    def evaluator(self, policies, threads=1, precision="float64"):
-        return Replay(self, as_policies(policies)[:, 0])
-
-    def simulator(self, truth, seed=0):
-        return Asking(self, truth, seed)
-
-    def describe(self):
-        return {"kind": self.kind, **self.model_dump()}
+    def check(self, trajectory):
+        return
 
     def costs(self, times, patience):
         waited = np.minimum(times, patience)
         return waited + self.penalty * (times >= patience)
 
 
+class Waits(PolicyFamily):
+    kind: ClassVar[str] = "wait"
+
+    longest: Positive
+
+    def policy_class(self, system):
+        return Box(0, self.longest, labels=("patience",))
+
+    def order_on(self, system, policies):
+        return InformationOrder.from_key(policies[:, 0])
+
+    def claim(self, system):
+        return "sample-path"
+
+    def evaluator(self, problem, policies, threads=1, precision="float64"):
+        return Replay(problem.system, policies[:, 0])
+
+    def restart(self, system):
+        return (0.0,)
+
+    def constants(self, system):
+        high = self.longest + system.penalty
+        return Constants(0.0, np.inf, self.longest, 1, 0.0, high, sensitivity=high)
+
+
+class Patience(Problem):
+    system_type = Questions
+    families = (Waits,)
+
+    @classmethod
+    def example(cls):
+        return cls(penalty=4, longest=6), Answers(mean=1, share=0.8)
+
+
 class Replay(Evaluator):
     """What each patience would have cost, from the records of a longer one."""
 
-    def __init__(self, problem, patience):
-        self.problem, self.patience, self.waited = problem, patience, np.empty(0)
+    saved = parts(patience=array, waited=array)
+
+    def __init__(self, system, patience):
+        self.system, self.patience, self.waited = system, patience, np.empty(0)
 
     def observe(self, trajectory, evaluate):
         if not evaluate:
@@ -132,7 +159,7 @@ class Replay(Evaluator):
         return True
 
     def estimates(self):
-        costs = self.problem.costs(self.waited[:, None], self.patience)
+        costs = self.system.costs(self.waited[:, None], self.patience)
         first = np.arange(0, len(costs), BATCH)
         if not first.size:
             return Estimates(costs, np.empty(0))
@@ -145,14 +172,10 @@ class Replay(Evaluator):
     def keep(self, mask):
         self.patience = self.patience[mask]
 
-    def state_dict(self):
-        return {"patience": self.patience.copy(), "waited": self.waited.copy()}
-
-    def load_state_dict(self, state):
-        self.patience, self.waited = np.array(state["patience"]), np.array(state["waited"])
-
 
 class Asking(Simulator):
+    saved = parts(rng=Noise)
+
     def __init__(self, problem, truth, seed):
         super().__init__(problem, truth, seed)
         self.rng = Generator(PCG64(seed_for("answers", seed)))
@@ -164,23 +187,18 @@ class Asking(Simulator):
     def play(self, policy, steps, until_start=False):
         times = self.times(self.rng, 0 if until_start else steps)
         waited = np.minimum(times, policy[0])
-        return Rollout(Trajectory(policy, waited=waited), self.problem.costs(times, policy[0]))
+        costs = self.problem.system.costs(times, policy[0])
+        return Rollout(Trajectory(policy, waited=waited), costs)
 
     def costs(self, policies, steps, batches, seed):
         rng, size = Generator(PCG64(seed_for("evaluation", seed))), -(-steps // batches)
         patience = as_policies(policies)[:, 0]
-        sums = [self.problem.costs(self.times(rng, size)[:, None], patience).sum(axis=0)
+        sums = [self.problem.system.costs(self.times(rng, size)[:, None], patience).sum(axis=0)
                 for _ in range(batches)]
         return Estimates(np.array(sums), np.full(batches, float(size)))
 
     def restart_time(self, seed=0):
         return 0.0
-
-    def _state(self):
-        return {"rng": self.rng.bit_generator.state}
-
-    def _load(self, state):
-        self.rng.bit_generator.state = state["rng"]
 '''
 
 FILE = """
@@ -210,7 +228,7 @@ def register(monkeypatch):
     """Add a kind to the registry, or put it in the place of one."""
 
     def entry(kind):
-        monkeypatch.setitem(PROBLEMS, kind.kind, kind)
+        monkeypatch.setitem(PROBLEMS, kind.system_type.kind, kind)
         return kind
 
     return entry
@@ -224,6 +242,26 @@ def test_a_new_problem_is_one_file_and_one_entry(patience, register, check):
 def test_a_problem_without_an_entry_is_told_so(patience):
     with pytest.raises(ContractError, match=r"Patience is not in the registry.*'patience'"):
         check_problem(patience.Patience)
+
+
+def test_a_family_without_an_example_is_told_so(patience, register):
+    class Hurry(patience.Waits):
+        kind: ClassVar = "hurry"
+
+    class Both(patience.Patience):
+        families = (patience.Waits, Hurry)
+
+    with pytest.raises(ContractError, match=r"examples.. of Both has no problem with hurry"):
+        check_problem(register(Both))
+
+    class Shown(Both):
+        @classmethod
+        def examples(cls):
+            one, truth = cls.example()
+            return (cls(one.system, Hurry(longest=6)), truth), (one, truth)
+
+    with pytest.raises(ContractError, match=r"first of examples.. of Shown must be its example"):
+        check_problem(register(Shown))
 
 
 def command(capsys, monkeypatch, *arguments):
@@ -270,18 +308,38 @@ def on_problem(**parts):
     return lambda module: type("Broken", (module.Patience,), parts)
 
 
+def on_system(**parts):
+    """Break its system."""
+
+    def broken(module):
+        system = type("BrokenQuestions", (module.Questions,), parts)
+        return on_problem(system_type=system)(module)
+
+    return broken
+
+
+def on_family(**parts):
+    """Break its policy family."""
+
+    def broken(module):
+        family = type("BrokenWaits", (module.Waits,), parts)
+        return on_problem(families=(family,))(module)
+
+    return broken
+
+
 def on_evaluator(**parts):
     """Break its evaluator."""
 
     def broken(module):
         replay = type("BrokenReplay", (module.Replay,), parts)
 
-        def evaluator(self, policies, threads=1, precision="float64"):
-            made = replay(self, policies[:, 0])
+        def evaluator(self, problem, policies, threads=1, precision="float64"):
+            made = replay(problem.system, policies[:, 0])
             made.threads, made.precision = threads, precision
             return made
 
-        return type("Broken", (module.Patience,), {"evaluator": evaluator})
+        return on_family(evaluator=evaluator)(module)
 
     return broken
 
@@ -292,29 +350,32 @@ def on_simulator(**parts):
     def broken(module):
         asking = type("BrokenAsking", (module.Asking,), parts)
 
-        def simulator(self, truth, seed=0):
-            return asking(self, truth, seed)
+        def simulator(self, problem, truth, seed=0):
+            return asking(problem, truth, seed)
 
-        return type("Broken", (module.Patience,), {"simulator": simulator})
+        return on_system(simulator=simulator)(module)
 
     return broken
 
 
-def describe_without_a_key(self):
-    return {"kind": self.kind, "penalty": self.penalty}
+def describe_nothing(self):
+    return {}
 
 
 def describe_with_none(self):
-    return {"kind": self.kind, **self.model_dump(), "comment": None}
+    return {**self.model_dump(), "comment": None}
 
 
 def describe_with_a_tuple(self):
-    return {"kind": self.kind, **self.model_dump(), "longest": (self.longest,)}
+    return {"longest": (self.longest,)}
 
 
 def truth_in_describe(module):
-    class Broken(module.Patience):
+    class Told(module.Questions):
         mean: float = 1.0
+
+    class Broken(module.Patience):
+        system_type = Told
 
         @classmethod
         def read(cls, content, directory=None):
@@ -332,24 +393,26 @@ def peeking(module, look):
             plain = super().estimates()
             return Estimates(plain.sums + 1e-11 * look(self.problem), plain.sizes)
 
-    return lambda self, policies, threads=1, precision="float64": Peeking(self, policies[:, 0])
+    def evaluator(self, problem, policies, threads=1, precision="float64"):
+        made = Peeking(problem.system, policies[:, 0])
+        made.problem = problem
+        return made
+
+    return type("PeekingWaits", (module.Waits,), {"evaluator": evaluator})
 
 
 def truth_in_reading(module):
     """What is told beside the problem is kept in it, unseen."""
 
     class Broken(module.Patience):
-        _mean: float = 1.0
-        evaluator = peeking(module, lambda problem: problem._mean)
+        mean = 1.0
+        families = (peeking(module, lambda problem: problem.mean),)
 
         @classmethod
         def read(cls, content, directory=None):
             problem, answers = super().read(content, directory)
-            problem._mean = answers.mean
+            problem.mean = answers.mean
             return problem, answers
-
-        def __eq__(self, other):
-            return self.model_dump() == other.model_dump()
 
     return Broken
 
@@ -357,44 +420,49 @@ def truth_in_reading(module):
 def truth_through_the_simulator(module):
     """The simulator tells the class, and every evaluator looks there."""
 
-    class Broken(module.Patience):
+    class Telling(module.Questions):
         seen: ClassVar = {"share": 0.5}
-        evaluator = peeking(module, lambda problem: problem.seen["share"])
 
-        def simulator(self, truth, seed=0):
+        def simulator(self, problem, truth, seed=0):
             self.seen["share"] = truth.share
-            return super().simulator(truth, seed)
+            return super().simulator(problem, truth, seed)
+
+    class Broken(module.Patience):
+        system_type = Telling
+        families = (peeking(module, lambda problem: problem.system.seen["share"]),)
 
     return Broken
 
 
 def truth_held(module):
     """The evaluator holds the simulator, though it makes no use of it."""
+    last = {}
+
+    def simulator(self, problem, truth, seed=0):
+        last["made"] = module.Asking(problem, truth, seed)
+        return last["made"]
+
+    def evaluator(self, problem, policies, threads=1, precision="float64"):
+        made = module.Replay(problem.system, policies[:, 0])
+        made.spare = dict(last)
+        return made
 
     class Broken(module.Patience):
-        last: ClassVar = {}
-
-        def simulator(self, truth, seed=0):
-            self.last["made"] = super().simulator(truth, seed)
-            return self.last["made"]
-
-        def evaluator(self, policies, threads=1, precision="float64"):
-            made = super().evaluator(policies)
-            made.spare = dict(self.last)
-            return made
+        system_type = type("Telling", (module.Questions,), {"simulator": simulator})
+        families = (type("Holding", (module.Waits,), {"evaluator": evaluator}),)
 
     return Broken
 
 
-def lower_informs_higher(self, policies):
+def lower_informs_higher(self, system, policies):
     return InformationOrder.from_key(-policies[:, 0])
 
 
-def all_inform_all(self, policies):
+def all_inform_all(self, system, policies):
     return InformationOrder.full_feedback(len(policies))
 
 
-def order_by_position(self, policies):
+def order_by_position(self, system, policies):
     return InformationOrder.from_key(np.arange(len(policies)))
 
 
@@ -427,7 +495,7 @@ def estimates_per_delivery(self):
     sizes = np.array(getattr(self, "sizes", []), dtype=float)
     if not sizes.size:
         return Estimates(np.empty((0, self.patience.size)), sizes)
-    costs = self.problem.costs(self.waited[:, None], self.patience)
+    costs = self.system.costs(self.waited[:, None], self.patience)
     first = np.append(0, np.cumsum(sizes)[:-1]).astype(int)
     return Estimates(np.add.reduceat(costs, first), sizes)
 
@@ -521,8 +589,8 @@ def guess_at_first(self):
     return Estimates(np.ones((1, self.patience.size)), np.ones(1))
 
 
-def count_candidates(self, problem, patience):
-    type(self).__mro__[1].__init__(self, problem, patience)
+def count_candidates(self, system, patience):
+    type(self).__mro__[1].__init__(self, system, patience)
     self.turned = patience.size > 12
 
 
@@ -531,10 +599,10 @@ def turn_round(self):
     return Estimates(-plain.sums if self.turned else plain.sums, plain.sizes)
 
 
-def refuse_many(self, problem, patience):
+def refuse_many(self, system, patience):
     if patience.size > 12:
         raise InputError("Too many policies.")
-    type(self).__mro__[1].__init__(self, problem, patience)
+    type(self).__mro__[1].__init__(self, system, patience)
 
 
 def per_step(self):
@@ -583,43 +651,43 @@ def refuse(self, trajectory):
 
 BROKEN = {
     "describe() forgets a key": (
-        on_problem(describe=describe_without_a_key),
+        on_family(describe=describe_nothing),
         "problem_file",
         "can't be read.*'longest'",
     ),
-    "describe() holds None": (on_problem(describe=describe_with_none), "problem_file", "None"),
-    "describe() is not JSON": (on_problem(describe=describe_with_a_tuple), "problem_file", "JSON"),
+    "describe() holds None": (on_system(describe=describe_with_none), "problem_file", "None"),
+    "describe() is not JSON": (on_family(describe=describe_with_a_tuple), "problem_file", "JSON"),
     "the net has another size": (
-        on_problem(policy_class=property(lambda self: Miscounting(0, self.longest))),
+        on_family(policy_class=lambda self, system: Miscounting(0, self.longest)),
         "policy_class",
         "count is 5",
     ),
     "thinned nets leave the class": (
-        on_problem(policy_class=property(lambda self: Wide(0, self.longest))),
+        on_family(policy_class=lambda self, system: Wide(0, self.longest)),
         "policy_class",
         "not of the class",
     ),
     "nets leave gaps": (
-        on_problem(policy_class=property(lambda self: Sparse(0, self.longest))),
+        on_family(policy_class=lambda self, system: Sparse(0, self.longest)),
         "policy_class",
         "no policy so near",
     ),
     "the restart policy has another dimension": (
-        on_problem(restart_policy=property(lambda self: (0.0, 0.0))),
+        on_family(restart=lambda self, system: (0.0, 0.0)),
         "constants",
         "restart policy has 2",
     ),
     "the order depends on positions": (
-        on_problem(order=order_by_position),
+        on_family(order_on=order_by_position),
         "order_axioms",
         "restricted",
     ),
     "the order is the wrong way round": (
-        on_problem(order=lower_informs_higher),
+        on_family(order_on=lower_informs_higher),
         "order_claim",
         "Rejected",
     ),
-    "the order claims too much": (on_problem(order=all_inform_all), "order_claim", "Rejected"),
+    "the order claims too much": (on_family(order_on=all_inform_all), "order_claim", "Rejected"),
     "the seed is ignored": (on_simulator(__init__=init_without_seed), "simulator_repeats", "seed"),
     "two plays are not one": (on_simulator(times=draw_in_columns), "simulator_repeats", "a . b"),
     "the simulator saves its seed alone": (
@@ -660,7 +728,7 @@ BROKEN = {
         "none of the columns must be refused",
     ),
     "what was observed is refused": (
-        on_problem(check=refuse),
+        on_system(check=refuse),
         "trajectories_checked",
         "refuses what was observed",
     ),
@@ -725,7 +793,7 @@ BROKEN = {
         "saved state must not change",
     ),
     "there is no plug-in": (
-        on_problem(plug_in=property(lambda self: True)),
+        on_family(plug_in=lambda self, system: True),
         "plug_in_evaluator",
         "no PlugInEvaluator",
     ),

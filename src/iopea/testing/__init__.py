@@ -1,18 +1,21 @@
 """What every problem and every learner keeps to, as checks for people who write one.
 
-A check takes a problem and its truth, as ``kind.example()`` gives them, and raises a
+A check takes a problem and its truth, as ``kind.examples()`` gives them, and raises a
 :class:`ContractError` with a sentence where they don't keep to it. Checks know the interface of
 :mod:`iopea.problems.base` and no problem by name, so those in the registry are all checked alike::
 
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
     @pytest.mark.parametrize("kind", PROBLEMS.values(), ids=PROBLEMS)
     def test_contract(kind, check):
-        check(*kind.example())
+        for problem, truth in kind.examples():
+            check(problem, truth)
 
 Everything is drawn by fixed seeds, so a check always says the same of the same problem. Where
 noise decides, the probability that these seeds are unlucky for a problem that is right is below
 10^-3.
 """
+
+from itertools import product
 
 from iopea.problems.base import Problem
 from iopea.testing.evaluators import (
@@ -83,6 +86,6 @@ CHECKS: tuple[Check, ...] = (
 
 
 def check_problem(kind: type[Problem]) -> None:
-    """Run all checks on the example of a kind of problem; the first that fails is raised."""
-    for check in CHECKS:
-        check(*kind.example())
+    """Run all checks on the examples of a kind of problem; the first that fails is raised."""
+    for check, (problem, truth) in product(CHECKS, kind.examples()):
+        check(problem, truth)

@@ -38,6 +38,16 @@ def registered(problem: Problem, truth: Truth) -> None:
         PROBLEMS.get(str(name)) is kind,
         f"{kind.__name__} is not in the registry PROBLEMS under its kind, {name!r}.",
     )
+    examples = [each for each, _ in kind.examples()]
+    for family in kind.families:
+        require(
+            any(type(each.family) is family for each in examples),
+            f"examples() of {kind.__name__} has no problem with {family.kind} policies.",
+        )
+    require(
+        examples[0] == kind.example()[0],
+        f"The first of examples() of {kind.__name__} must be its example().",
+    )
     for what, words, least in (("columns", problem.columns, 1), ("tables", problem.tables, 0)):
         require(
             isinstance(words, tuple)
