@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
 from iopea.demand import Demand, DemandStream, Exponential
 from iopea.errors import InputError, ModelMismatchError
@@ -24,7 +24,7 @@ from iopea.policies import Box
 from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem, as_policies
 from iopea.problems.batches import Batches
 from iopea.state import Part, array, parts
-from iopea.systems.shop.base import Levels, as_levels
+from iopea.systems.shop.base import Levels, Range
 from iopea.systems.shop.records import tolerance
 from iopea.systems.shop.simulator import DemandSimulator
 from iopea.systems.shop.system import DemandSystem, LinearShop
@@ -108,9 +108,7 @@ class OrderQuantities(PolicyFamily):
     optional_columns: ClassVar[tuple[str, ...]] = ("received",)
     one_level: ClassVar[bool] = True
 
-    levels: Levels
-
-    _as_levels = field_validator("levels", mode="before")(as_levels)
+    levels: Range
 
     def check_system(self, system: NewsvendorSystem) -> None:
         """Refuse quantities of which nothing could be sold."""

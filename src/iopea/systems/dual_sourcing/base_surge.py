@@ -24,7 +24,6 @@ from functools import lru_cache
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from pydantic import field_validator
 
 from iopea.demand import DemandStream
 from iopea.information_order import InformationOrder
@@ -34,7 +33,7 @@ from iopea.problems.base import Problem, Rule
 from iopea.systems.dual_sourcing import surge_kernel as kernels
 from iopea.systems.dual_sourcing.dual_index import DualIndex
 from iopea.systems.dual_sourcing.system import DualSourcingSystem
-from iopea.systems.shop.base import Levels, as_levels
+from iopea.systems.shop.base import Levels, Range
 from iopea.systems.shop.family import PATH, OrderingFamily, higher_informs_lower
 from iopea.systems.shop.kernel import raised
 from iopea.types import Array, Claim, Estimates, Policy
@@ -76,10 +75,8 @@ class BaseSurge(OrderingFamily):
     made_for: ClassVar[type[Any]] = DualSourcingSystem
     parameters: ClassVar[tuple[str, ...]] = ("order", "level")
 
-    orders: Levels
-    levels: Levels
-
-    _as_levels = field_validator("orders", "levels", mode="before")(as_levels)
+    orders: Range
+    levels: Range
 
     @classmethod
     def within(cls, problem: Problem) -> Self | None:
@@ -123,7 +120,7 @@ class BaseSurge(OrderingFamily):
         order, level = policies.T
         if system.expedited_lead_time == 0:
             return higher_informs_lower(level, within=order)
-        alone = np.unique(policies, axis=0, return_inverse=True)[1].ravel()
+        alone = np.unique(policies, axis=0, return_inverse=True)[1].ravel().astype(np.float64)
         return higher_informs_lower(alone, within=alone)
 
     def claim(self, system: DualSourcingSystem) -> Claim:

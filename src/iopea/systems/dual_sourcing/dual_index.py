@@ -28,7 +28,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.random import Generator
-from pydantic import field_validator
 
 from iopea.demand import DemandStream
 from iopea.errors import InputError
@@ -46,7 +45,7 @@ from iopea.systems.dual_sourcing.estimators import (
 from iopea.systems.dual_sourcing.replay import ReplayEstimator
 from iopea.systems.dual_sourcing.system import DualSourcingSystem
 from iopea.systems.dual_sourcing.zero_runs import data_needed, lipschitz
-from iopea.systems.shop.base import Levels, as_levels
+from iopea.systems.shop.base import Levels, Range
 from iopea.systems.shop.family import PATH, OrderingFamily
 from iopea.systems.shop.kernel import order_up_to
 from iopea.types import Array, Claim, Estimates, Indices, Policy, Precision
@@ -207,13 +206,11 @@ class DualIndex(OrderingFamily):
     parameters: ClassVar[tuple[str, ...]] = ("expedited_level", "regular_level")
     optional_columns: ClassVar[tuple[str, ...]] = ("gap",)
 
-    expedited_levels: Levels
-    regular_levels: Levels
+    expedited_levels: Range
+    regular_levels: Range
     order_by: Literal["regular-level", "sample-path"] = "regular-level"
     estimator: Literal["product-limit", "level", "hitting", "replay"] | None = None
     zero_demand: Probability | None = None
-
-    _as_levels = field_validator("expedited_levels", "regular_levels", mode="before")(as_levels)
 
     def check_system(self, system: DualSourcingSystem) -> None:
         """Refuse levels with which nothing could be sold, and orders that don't hold."""

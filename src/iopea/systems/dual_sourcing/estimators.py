@@ -30,6 +30,7 @@ import numpy as np
 
 from iopea.problems.base import Evaluator, Problem
 from iopea.seeds import seed_for
+from iopea.state import Part, array, parts
 from iopea.systems.dual_sourcing import kernel as kernels
 from iopea.systems.dual_sourcing.records import DualRecords
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
@@ -62,6 +63,8 @@ MOST_COSTS = 2**23
 
 class DualEvaluator(Evaluator):
     """Follows the real system; what is done with its records is for the subclass."""
+
+    saved = parts(real=Part, policies=array)
 
     def __init__(self, problem: Problem, policies: Array, threads: int, precision: str) -> None:
         self._problem, self._system, family = problem, problem.system, problem.family
@@ -120,21 +123,11 @@ class DualEvaluator(Evaluator):
         )  # fmt: skip
         return batches[1:].reshape(count, ends.size, -1).astype(np.float64, copy=False)
 
-    def state_dict(self) -> State:
-        """The real state and the candidates."""
-        return {
-            "real": self._real.state_dict(),
-            "policies": self._policies.copy(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._real.load_state_dict(state["real"])
-        self._policies = np.array(state["policies"])
-
 
 class _Pooled(DualEvaluator):
     """Keeps the records, and simulates all candidates on them when asked."""
+
+    saved = parts(records=array)
 
     def __init__(self, problem: Problem, policies: Array, threads: int, precision: str) -> None:
         super().__init__(problem, policies, threads, precision)
@@ -201,12 +194,10 @@ class _Pooled(DualEvaluator):
     def state_dict(self) -> State:
         """The real state, the candidates and the records."""
         self._data()
-        return {**super().state_dict(), "records": self._records.copy()}
+        return super().state_dict()
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        self._records, self._parts, self._known = np.array(state["records"]), [], None
+    def _loaded(self) -> None:
+        self._parts, self._known = [], None
 
 
 def batch_ends(periods: int, policies: int) -> Indices:
@@ -242,6 +233,8 @@ class LevelEstimator(_Pooled):
     are simulated on different periods vary far more than those on the same ones.
     """
 
+    saved = parts(reach=float)
+
     def __init__(self, problem: Problem, policies: Array, threads: int, precision: str) -> None:
         super().__init__(problem, policies, threads, precision)
         self._reach = 0.0
@@ -270,15 +263,6 @@ class LevelEstimator(_Pooled):
         """Drop all records."""
         super().forget()
         self._reach = 0.0
-
-    def state_dict(self) -> State:
-        """The real state, the candidates, the records and the highest z_r played."""
-        return {**super().state_dict(), "reach": self._reach}
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        self._reach = float(state["reach"])
 
 
 class HittingEstimator(LevelEstimator):

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from iopea.state import Stateful, array, parts, shaped
 from iopea.systems.dual_sourcing import kernel as kernels
 from iopea.systems.shop.records import FITS, tolerance
-from iopea.types import Array, Mask, State, Trajectory
+from iopea.types import Array, Mask, Trajectory
 
 #: Records that are looked at for the reason.
 MOST_RECORDS = 1024
@@ -31,7 +32,7 @@ _CASES = range(2, 145)
 _EXPEDITED, _REGULAR, _STOCK, _SALES, _GAP = range(5)
 
 
-class DualRecords:
+class DualRecords(Stateful):
     """Follows the real system, counts the steps that don't fit, and can say why.
 
     Attributes
@@ -39,6 +40,11 @@ class DualRecords:
     on_hand : float. Stock left over.
     pipelines : pair of arrays. Regular and expedited orders on their way, oldest first.
     """
+
+    saved = parts(
+        rows=shaped(5, -1), faults=int, steps=int, unknown=int, on_hand=float,
+        pipelines=lambda held: tuple(map(array, held)),
+    )  # fmt: skip
 
     def __init__(self, lead_times: tuple[int, int], bound: float, step: float | None) -> None:
         self._lead_times = lead_times
@@ -150,25 +156,6 @@ class DualRecords:
             if case > 2 * self._near and _share(amounts, case) >= _MULTIPLES:
                 return float(case) if _share(sold, case) < _OF_SALES else 0.0
         return 0.0
-
-    def state_dict(self) -> State:
-        """The last records, the counts and what is under way."""
-        return {
-            "rows": self._rows.copy(),
-            "faults": self._faults,
-            "steps": self._steps,
-            "unknown": self._unknown,
-            "on_hand": self.on_hand,
-            "regular": self.pipelines[0].copy(),
-            "expedited": self.pipelines[1].copy(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._rows = np.array(state["rows"], dtype=np.float64).reshape(5, -1)
-        self._faults, self._steps = int(state["faults"]), int(state["steps"])
-        self._unknown, self.on_hand = int(state["unknown"]), float(state["on_hand"])
-        self.pipelines = tuple(np.array(state[name]) for name in ("regular", "expedited"))
 
 
 def _share(amounts: Array, multiple: float) -> float:

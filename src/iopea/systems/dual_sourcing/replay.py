@@ -10,9 +10,10 @@ import numpy as np
 
 from iopea.policies import SAME_POINT
 from iopea.problems.base import Problem
+from iopea.state import array, mask, numbers, parts
 from iopea.systems.dual_sourcing import kernel as kernels
 from iopea.systems.dual_sourcing.estimators import FIRST_BATCH, MOST_BATCHES, DualEvaluator
-from iopea.types import Array, Estimates, Indices, Mask, Policy, State, Trajectory
+from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 
 
 class ReplayEstimator(DualEvaluator):
@@ -20,6 +21,11 @@ class ReplayEstimator(DualEvaluator):
 
     With ``claimed`` all candidates count as informed: so a claim that they are can be tested.
     """
+
+    saved = parts(
+        played=numbers, settled=bool, told=mask, state=array, clock=int, size=int, pending=array,
+        sums=array, sizes=array,
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -143,29 +149,3 @@ class ReplayEstimator(DualEvaluator):
         self._policies, self._told = self._policies[mask], self._told[mask]
         self._state = np.compress(mask, self._state, axis=1)
         self._sums, self._sizes = self._sums[:, mask], self._sizes[:, mask]
-
-    def state_dict(self) -> State:
-        """The real state, the candidates' states and the batches."""
-        return {
-            **super().state_dict(),
-            "played": list(self._played),
-            "settled": self._settled,
-            "told": self._told.copy(),
-            "state": self._state.copy(),
-            "clock": self._clock,
-            "size": self._size,
-            "pending": self._pending.copy(),
-            "sums": self._sums.copy(),
-            "sizes": self._sizes.copy(),
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        super().load_state_dict(state)
-        self._played = tuple(map(float, state["played"]))
-        self._settled, self._clock = bool(state["settled"]), int(state["clock"])
-        self._told = np.array(state["told"], dtype=np.bool_)
-        self._state = np.array(state["state"])
-        self._size = int(state["size"])
-        self._pending = np.array(state["pending"])
-        self._sums, self._sizes = np.array(state["sums"]), np.array(state["sizes"])

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 
 from iopea.problems.base import Evaluator, PlugInEvaluator
 from iopea.problems.batches import Batches, GroupedBatches
+from iopea.state import Part, Stateful, array, by_number, indices, parts
 from iopea.systems.finite import kernel as kernels
 from iopea.systems.finite.outcomes import Outcomes
-from iopea.types import Array, Estimates, Indices, Mask, Policy, State, Trajectory
+from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 
 #: Batches of counts that enter estimates: of all sources together, and of each at the least.
 MOST_ROWS, FEWEST_ROWS = 256, 8
@@ -24,12 +25,14 @@ PATIENCE = 400
 _AT_A_TIME = 1024
 
 
-class SeenChain:
+class SeenChain(Stateful):
     """Where a policy went in its own steps.
 
     Between two stretches of its own steps others were played. What these did counts as one move,
     so that all moves together are one path.
     """
+
+    saved = parts(moves=array, jumps=array, first=int, last=int)
 
     def __init__(self, states: int) -> None:
         self._moves = np.zeros((states, states))
@@ -63,20 +66,6 @@ class SeenChain:
         chain = counts[np.ix_(seen, seen)]
         memory = float(kernels.chain_memory(chain / chain.sum(axis=1, keepdims=True)))
         return memory if returned or self._moves.sum() >= PATIENCE * memory else math.inf
-
-    def state_dict(self) -> State:
-        """All counts."""
-        return {
-            "moves": self._moves.copy(),
-            "jumps": self._jumps.copy(),
-            "ends": [self._first, self._last],
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._moves = np.array(state["moves"])
-        self._jumps = np.array(state["jumps"])
-        self._first, self._last = map(int, state["ends"])
 
 
 def _long_batches(estimates: Estimates, memory: Array) -> Estimates:
@@ -118,6 +107,8 @@ class Policies(Protocol):
 
 class OwnCosts(Evaluator):
     """Each policy is judged by the costs that were seen while it was played, and by no others."""
+
+    saved = parts(state=int, batches=Part, alive=indices, chains=by_number(lambda: SeenChain(0)))
 
     def __init__(self, problem: Policies, policies: Array) -> None:
         self._problem = problem
@@ -174,25 +165,6 @@ class OwnCosts(Evaluator):
         alive = set(self._alive.tolist())
         self._chains = {key: chain for key, chain in self._chains.items() if key in alive}
 
-    def state_dict(self) -> State:
-        """The present state, the batches and the chains."""
-        return {
-            "state": self._state,
-            "batches": self._batches.state_dict(),
-            "alive": self._alive.copy(),
-            "chains": {str(key): chain.state_dict() for key, chain in self._chains.items()},
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._state = int(state["state"])
-        self._batches.load_state_dict(state["batches"])
-        self._alive = np.array(state["alive"], dtype=np.intp)
-        self._chains = {}
-        for key, saved in state["chains"].items():
-            chain = self._chains[int(key)] = SeenChain(self._problem.states)
-            chain.load_state_dict(saved)
-
 
 class CountedModel(PlugInEvaluator):
     """Costs and transitions are counted, and policies are solved under the counted model.
@@ -200,6 +172,8 @@ class CountedModel(PlugInEvaluator):
     For each source of data there are batches of counts. A source is a policy that was played;
     under full feedback there is one source. A policy is judged by the sources that inform it.
     """
+
+    saved = parts(state=int, policies=array, sources=by_number(lambda: Batches(0)))
 
     def __init__(self, problem: Policies, policies: Array) -> None:
         self._problem = problem
@@ -308,22 +282,6 @@ class CountedModel(PlugInEvaluator):
     def keep(self, mask: Mask) -> None:
         """Keep only these policies; the data stays."""
         self._policies = self._policies[mask]
-
-    def state_dict(self) -> State:
-        """The present state, the policies and the counts."""
-        return {
-            "state": self._state,
-            "policies": self._policies.copy(),
-            "sources": {str(name): each.state_dict() for name, each in self._sources.items()},
-        }
-
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._state, self._policies = int(state["state"]), np.array(state["policies"])
-        self._sources = {}
-        for name, saved in state["sources"].items():
-            batches = self._sources[int(name)] = Batches(0)
-            batches.load_state_dict(saved)
 
 
 def _unseen(seen: Mask) -> str | None:

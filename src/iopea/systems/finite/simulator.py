@@ -9,6 +9,7 @@ from iopea.errors import InputError
 from iopea.policies import Box
 from iopea.problems.base import Problem, Simulator, as_policies
 from iopea.seeds import seed_for
+from iopea.state import Noise, parts
 from iopea.systems.finite import kernel as kernels
 from iopea.systems.finite.dynamics import Dynamics
 from iopea.types import (
@@ -17,7 +18,6 @@ from iopea.types import (
     Indices,
     Policy,
     Rollout,
-    State,
     Trajectory,
     show_policy,
 )
@@ -26,6 +26,7 @@ from iopea.types import (
 class FiniteSimulator(Simulator):
     """The true system: it knows probabilities and mean costs, and solves policies exactly."""
 
+    saved = parts(at=int, rng=Noise)
     truth: Dynamics
 
     def __init__(self, problem: Problem, dynamics: Dynamics, seed: int = 0) -> None:
@@ -125,10 +126,3 @@ class FiniteSimulator(Simulator):
         return kernels.return_time(
             self._actions(np.array([self.problem.restart_policy]))[0], self.truth.probabilities
         )
-
-    def _state(self) -> State:
-        return {"state": self._at, "draws": self._rng.bit_generator.state}
-
-    def _load(self, state: State) -> None:
-        self._at = int(state["state"])
-        self._rng.bit_generator.state = state["draws"]

@@ -22,7 +22,6 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from pydantic import field_validator
 
 from iopea.demand import DemandStream
 from iopea.errors import InputError
@@ -35,7 +34,7 @@ from iopea.systems.lost_sales import kernel as kernels
 from iopea.systems.lost_sales.ledger import Ledger
 from iopea.systems.lost_sales.period_cost import try_out
 from iopea.systems.lost_sales.system import LostSalesSystem
-from iopea.systems.shop.base import TOLD, Levels, as_levels
+from iopea.systems.shop.base import TOLD, Range
 from iopea.systems.shop.family import PATH, OrderingFamily
 from iopea.systems.shop.kernel import order_up_to
 from iopea.types import Array, Claim, Estimates, Mask, Policy, Precision, Trajectory
@@ -60,9 +59,7 @@ class BaseStock(OrderingFamily):
     optional_columns: ClassVar[tuple[str, ...]] = TOLD
     one_level: ClassVar[bool] = True
 
-    levels: Levels
-
-    _as_levels = field_validator("levels", mode="before")(as_levels)
+    levels: Range
 
     def check_system(self, system: LostSalesSystem) -> None:
         """Refuse levels with which nothing could be sold, and costs beyond their bound."""

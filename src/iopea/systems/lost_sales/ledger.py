@@ -15,6 +15,7 @@ import math
 
 import numpy as np
 
+from iopea.state import Stateful, parts, shaped
 from iopea.systems.lost_sales import kernel as kernels
 from iopea.systems.shop.base import TOLD
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
@@ -59,7 +60,7 @@ def _columns_of(trajectory: Trajectory) -> Array:
     return np.array(rows)
 
 
-class Ledger:
+class Ledger(Stateful):
     """The records of a shop, as far as they are needed.
 
     Parameters
@@ -70,6 +71,15 @@ class Ledger:
     As long as nothing but stock and sales is told, the last records are kept, to see whether they
     fit. From the first that tells more, all are kept, and :attr:`open` is true.
     """
+
+    saved = parts(
+        rows=shaped(len(_COLUMNS), -1),
+        faults=int,
+        steps=int,
+        before=int,
+        interrupted=bool,
+        open=bool,
+    )
 
     def __init__(self, lead_time: int, step: float | None) -> None:
         self._lead_time, self._step = lead_time, step
@@ -279,23 +289,12 @@ class Ledger:
 
     def state_dict(self) -> State:
         """The records and counts."""
-        return {
-            "rows": self._joined().copy(),
-            "faults": self._faults,
-            "steps": self._steps,
-            "before": self._before,
-            "interrupted": self._interrupted,
-            "open": self.open,
-        }
+        self._joined()
+        return super().state_dict()
 
-    def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
-        self._rows = np.array(state["rows"], dtype=np.float64).reshape(len(_COLUMNS), -1)
-        self._parts, self._known = [], None
+    def _loaded(self) -> None:
         self._held = self._rows.shape[1]
-        self._faults, self._steps = int(state["faults"]), int(state["steps"])
-        self._before = int(state["before"])
-        self._interrupted, self.open = bool(state["interrupted"]), bool(state["open"])
+        self._parts, self._known = [], None
 
 
 def _batch_ends(for_all: Mask, policies: int) -> Indices:

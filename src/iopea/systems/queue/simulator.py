@@ -12,6 +12,7 @@ from iopea.problems.base import Problem, as_policies
 from iopea.problems.control import Control
 from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
+from iopea.state import Noise, parts
 from iopea.systems.queue import kernel as kernels
 from iopea.types import (
     Array,
@@ -19,7 +20,6 @@ from iopea.types import (
     Estimates,
     Policy,
     Rollout,
-    State,
     Trajectory,
     show_policy,
 )
@@ -74,6 +74,8 @@ class QueueControl(Control):
 
 class QueueSimulator(SteppedSimulator):
     """The true queue: it knows the rates."""
+
+    saved = parts(jobs=int, bits=Noise)
 
     def __init__(self, problem: Problem, truth: Any, seed: int = 0) -> None:
         super().__init__(problem, truth, seed)
@@ -169,9 +171,3 @@ class QueueSimulator(SteppedSimulator):
         fastest = _rates(self.problem, np.array([self.problem.restart_policy]))[0]
         time = kernels.time_to_empty(fastest, self._rates, self._system.profile)
         return float(self._system.uniform_rate * time)
-
-    def _state(self) -> State:
-        return {"jobs": self._jobs, "bits": self._bits.state}
-
-    def _load(self, state: State) -> None:
-        self._jobs, self._bits.state = int(state["jobs"]), state["bits"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import model_validator
+from pydantic import BeforeValidator, model_validator
 
 from iopea.demand import Demand
 from iopea.errors import InputError, ModelMismatchError
@@ -59,13 +59,17 @@ def own_radius(*levels: Levels) -> float:
     return min(min(steps, default=1.0), max(each.high for each in levels))
 
 
-def as_levels(value: Any) -> Levels:
+def _as_levels(value: Any) -> Levels:
     """Levels from the table of a problem file, or as they are."""
     if isinstance(value, Levels):
         return value
     if not isinstance(value, dict):
         raise ValueError(f"must be a table such as {{ low = 0.0, high = 7.0 }}, not {value!r}.")
     return Levels(**value)
+
+
+#: A field of a family: levels, or their table in a problem file.
+Range = Annotated[Levels, BeforeValidator(_as_levels)]
 
 
 class ShopControl(Control):
