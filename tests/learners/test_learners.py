@@ -14,42 +14,45 @@ from iopea.systems import PROBLEMS
 from iopea.testing import LEARNER_CHECKS
 from iopea.testing.twins import assert_same_state
 
-FITTING = [
-    pytest.param(learner, kind, id=f"{name}-{kind}")
-    for name, learner in LEARNERS.items()
+#: Problems and truths with every family; those of the default are called by the kind alone.
+EXAMPLES = {
+    kind if number == 0 else f"{kind}, {problem.family.kind}": (problem, truth)
     for kind in PROBLEMS
-    if learner.fits(PROBLEMS[kind].example()[0])
-]
-UNFIT = [
-    pytest.param(learner, kind, id=f"{name}-{kind}")
-    for name, learner in LEARNERS.items()
-    for kind in PROBLEMS
-    if not learner.fits(PROBLEMS[kind].example()[0])
-]
+    for number, (problem, truth) in enumerate(PROBLEMS[kind].examples())
+}
+FITTING, UNFIT = (
+    [
+        pytest.param(learner, example, id=f"{name}-{example}")
+        for name, learner in LEARNERS.items()
+        for example in EXAMPLES
+        if learner.fits(EXAMPLES[example][0]) == fits
+    ]
+    for fits in (True, False)
+)
 #: Demand that differs only where no stock of the examples reaches.
 SEEN, HIDDEN = ([0.0, 0.0, 1.0, 2.0, 3.5, far] for far in (90.0, 900.0))
 
 
 @pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda check: check.__name__)
-@pytest.mark.parametrize(("learner", "kind"), FITTING)
-def test_contract(learner, kind, check):
-    check(learner, *PROBLEMS[kind].example())
+@pytest.mark.parametrize(("learner", "example"), FITTING)
+def test_contract(learner, example, check):
+    check(learner, *EXAMPLES[example])
 
 
-@pytest.mark.parametrize(("learner", "kind"), UNFIT)
-def test_a_problem_that_does_not_fit_is_refused_in_a_sentence(learner, kind):
-    problem = PROBLEMS[kind].example()[0]
-    words = f"{learner.name} needs {learner.needs}; a {kind} problem has"
+@pytest.mark.parametrize(("learner", "example"), UNFIT)
+def test_a_problem_that_does_not_fit_is_refused_in_a_sentence(learner, example):
+    problem = EXAMPLES[example][0]
+    words = f"{learner.name} needs {learner.needs}; a {problem.kind} problem has"
     with pytest.raises(InputError, match=re.escape(words)) as refused:
         learner(problem)
     assert str(refused.value).endswith(".")
 
 
-@pytest.mark.parametrize(("learner", "kind"), FITTING)
-def test_demand_that_was_lost_is_not_seen(learner, kind):
-    if "demand" not in PROBLEMS[kind].system_type.tables or learner.oracle:
+@pytest.mark.parametrize(("learner", "example"), FITTING)
+def test_demand_that_was_lost_is_not_seen(learner, example):
+    problem = EXAMPLES[example][0]
+    if "demand" not in problem.tables or learner.oracle:
         return
-    problem = PROBLEMS[kind].example()[0]
     learners, costs = [], []
     for values in (SEEN, HIDDEN):
         one = learner(problem, horizon=800, seed=1)
@@ -76,11 +79,11 @@ def test_erm_is_near_the_best_and_does_use_what_was_lost():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", PROBLEMS)
-def test_hindsight_is_the_cost_of_playing_on_the_same_chance(kind):
-    problem, truth = PROBLEMS[kind].example()
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_hindsight_is_the_cost_of_playing_on_the_same_chance(example):
+    problem, truth = EXAMPLES[example]
     policies = problem.policy_class.sample(np.random.default_rng(1), 3)
-    if kind == "dual-sourcing":
+    if example == "dual-sourcing":
         policies.sort(axis=1)
     costs = problem.simulator(truth, seed=7).hindsight(policies, 200)
     for policy, cost in zip(policies, costs, strict=True):

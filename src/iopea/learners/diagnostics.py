@@ -1,16 +1,16 @@
-r"""What a learner notices of assumptions that fail: demand that is not the same law every step.
+r"""Warnings about assumptions that fail: demand that is not i.i.d., a range that is too narrow.
 
-Of demand only the sales are seen, at most as much as there was in stock. Yet whether demand reached
-a fixed size c is known in every step whose stock was at least c. The stock is known before demand.
-So if demand is independent from step to step with one law, these indicators are independent with
-one probability, whatever was played, and this can be tested although sales are censored.
+Demand is censored: only sales are observed, at most the stock. Yet whether demand reached a fixed
+size c is known in every step whose stock was at least c, and the stock is known before demand. So
+if demand is i.i.d., these indicators are i.i.d. Bernoulli whatever was played, and this can be
+tested although sales are censored.
 
-Both tests are ratios: how likely a rival explains the indicators, over the most that any single
-probability could. Rivals are mixtures of Krichevsky and Trofimov: of one probability for each kind
-of step before, or each count in the last few steps (dependence), or of one probability before and
-another after an unknown step (change). Under the assumptions such a ratio is at most a martingale
-that starts at 1. By Ville's inequality it ever reaches x with a probability of at most 1/x, so one
-may look after every step.
+Both tests are likelihood ratios: the likelihood of the indicators under an alternative, over their
+maximum likelihood under a single probability. The alternatives are Krichevsky-Trofimov mixtures,
+either with one probability for each outcome of the previous step, or each count in the last few
+steps (dependence), or with one probability before and another after an unknown step (change). If
+demand is i.i.d., such a ratio is at most a martingale that starts at 1. By Ville's inequality it
+ever reaches x with a probability of at most 1/x, so the tests may be read after every step.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from iopea.problems.base import Problem
 from iopea.state import Stateful, each, optional, parts, shaped
 from iopea.types import Array, Policy
 
-#: Probability that anything is ever said of demand although it is independent with one law.
+#: Probability that a warning about demand ever appears although demand is i.i.d.
 FALSE_ALARM = 0.001
-#: Positive sales whose median becomes the size c.
+#: Number of positive sales whose median becomes the size c.
 FIRST_SALES = 31
-#: Steps in which indicators are counted to see whether they come in runs.
+#: Number of latest indicators whose sum is used to detect runs.
 RECENT = 8
-#: The most bins of steps between which a change is looked for, and the steps of the first bins.
+#: Most bins of steps (a change is sought between bins), and the length of the first bins.
 MOST_BINS, FIRST_BIN = 128, 8
-#: All survivors must lie within this part of a range from its end, for the end to be named.
+#: The end of a range is named if all survivors lie within this share of the range from it.
 EDGE = 0.1
-#: What came before a step: less than c, at least c, or nothing that was seen.
+#: Code of a step whose indicator is censored; 0 and 1 stand for demand below c and at least c.
 _HIDDEN = 2
 #: How the warnings begin.
 CHANGED = "Demand seems to have changed"
@@ -48,9 +48,9 @@ Counts = NDArray[np.int64]
 
 
 class DemandWatch(Stateful):
-    """Counts by which to tell whether demand is independent and stays the same.
+    """Tests whether demand is independent from step to step and keeps its distribution.
 
-    The counts are whole numbers: they don't depend on how the steps were delivered.
+    The counts are integers, so they don't depend on how the steps were split into calls.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class DemandWatch(Stateful):
         self._steps = 0
 
     def observe(self, sales: Array, stock: Array) -> None:
-        """Take in steps: what was sold, and how much could have been."""
+        """Add steps: the sales, and the stock that was available."""
         if self._size is None:
             taken = self._choose_size(sales)
             self._skipped += taken
@@ -100,7 +100,7 @@ class DemandWatch(Stateful):
         self._fill_bins(codes)
 
     def _choose_size(self, sales: Array) -> int:
-        """Set c once there are enough positive sales; how many steps that took."""
+        """Set c once there are enough positive sales; return how many steps were used for it."""
         positive = np.flatnonzero(sales > 0)[: FIRST_SALES - len(self._first)]
         self._first += sales[positive].tolist()
         if len(self._first) < FIRST_SALES:
@@ -109,7 +109,7 @@ class DemandWatch(Stateful):
         return int(positive[-1]) + 1
 
     def _count_recent(self, seen: NDArray[np.int64]) -> None:
-        """Count what followed how many in the last steps that were seen."""
+        """Count indicators by the sum of the last ``RECENT`` indicators before them."""
         codes = np.append(self._recent, seen)
         if codes.size > RECENT:
             upto = np.append(0, codes.cumsum())
@@ -133,7 +133,7 @@ class DemandWatch(Stateful):
 
     @property
     def dependence(self) -> float:
-        """Logarithm of the evidence that demand depends on that of the steps before."""
+        """Logarithm of the evidence that demand depends on past demand."""
         return float(np.logaddexp(self._on_last, self._on_recent)) - math.log(2)
 
     @property
@@ -151,15 +151,15 @@ class DemandWatch(Stateful):
 
     @property
     def change_step(self) -> int:
-        """The last step before the change, if there was one, as far as it can be told."""
+        """Estimate of the last step before the change, if there was one."""
         return self._skipped + self._bin_steps * (1 + int(np.argmax(self._splits())))
 
     def _splits(self) -> Array:
         """Logarithm of the evidence of a change after each bin, times its prior probability."""
         upto = self._bins.cumsum(axis=0)
         total = upto[-1]
-        # All lengths of bins and all places have some prior probability, together 1: so it
-        # does no harm to look at the present ones alone.
+        # The prior probabilities of all bin lengths and places sum to 1, so restricting the sum
+        # to the present bins keeps the ratio below a martingale.
         longer = (self._bin_steps // FIRST_BIN).bit_length()
         prior = 1 / (longer * (longer + 1) * MOST_BINS)
         evidence = _mixed(upto) + _mixed(total - upto) - _at_best(total)
@@ -167,7 +167,7 @@ class DemandWatch(Stateful):
 
     @property
     def noticed(self) -> Kind | None:
-        """What fails, by the larger evidence, if that is beyond doubt."""
+        """The assumption that fails, by the larger evidence, if that is significant."""
         dependence, change = self.dependence, self.change
         if max(dependence, change) < math.log(2 / FALSE_ALARM):
             return None
@@ -175,7 +175,7 @@ class DemandWatch(Stateful):
 
     @property
     def warning(self) -> str | None:
-        """What fails, in words."""
+        """The assumption that fails, in words."""
         match self.noticed:
             case "change":
                 return (
@@ -184,8 +184,8 @@ class DemandWatch(Stateful):
                 )
             case "dependence":
                 return (
-                    f"{DEPENDS}: standard errors and what is filled in for lost sales take it to "
-                    "be independent, so that they are less sure than they say."
+                    f"{DEPENDS}: standard errors and the estimates for lost sales assume "
+                    "independent demand, so they claim more precision than they have."
                 )
         return None
 
@@ -196,13 +196,13 @@ def _mixed(counts: Counts) -> Array:
 
 
 def _at_best(counts: Counts) -> float:
-    """Log-likelihood of two counts at the probability that explains them best."""
+    """Maximum log-likelihood of two counts."""
     total = max(int(counts.sum()), 1)
     return float(xlogy(counts, counts / total).sum())
 
 
 def _about(step: int) -> str:
-    """A step to two digits, which is as much as is known of it.
+    """A step rounded to two digits, since the estimate is no more precise.
 
     >>> _about(12_345)
     '12,000'
@@ -213,14 +213,14 @@ def _about(step: int) -> str:
 def edge_warning(
     name: str, ends: tuple[float, float], movable: tuple[bool, bool], best: float, alive: Array
 ) -> str | None:
-    """What to say of a parameter whose best value is an end of its range that could be moved.
+    """Warning if the best value of a parameter is an end of its range that could be moved.
 
     Parameters
     ----------
-    name : str. What the parameter is called.
+    name : str. Name of the parameter.
     ends : pair of float. Its range.
     movable : pair of bool. Which ends could be moved outwards.
-    best : float. Its value in the best policy by estimate.
+    best : float. Its value in the estimated best policy.
     alive : array. Its values in all policies that may still be best.
 
     Examples
@@ -245,7 +245,7 @@ def edge_warning(
 
 
 def edge_warnings(problem: Problem, best: Policy, surviving: Array) -> tuple[str, ...]:
-    """What to say of the ends of ranges, with the best policy by estimate and all survivors."""
+    """Warnings about ends of ranges, given the estimated best policy and all survivors."""
     policies = problem.policy_class
     texts = (
         edge_warning(

@@ -383,7 +383,7 @@ def test_the_interval_only_shrinks_by_quarters_and_the_middle_is_recommended():
     assert [b / a for a, b in pairwise(widths)] == pytest.approx([0.75] * (len(widths) - 1))
     assert all(a[0] <= b[0] < b[1] <= a[1] for a, b in pairwise(intervals))
     assert result.recommendation.policy[0] == pytest.approx(sum(intervals[-1]) / 2)
-    assert "constant order is taken to lie between" in result.outlook
+    assert "constant order is estimated to lie between" in result.outlook
     assert learner.settings() == {
         "horizon": None, "seed": 0,
         "confidence": learner.confidence, "step": learner.step, "batch": learner.batch,

@@ -407,7 +407,7 @@ def test_an_episode_ends_exactly_when_a_count_has_doubled(kind, problem, truth):
         play = learner.ask()
         rollout = system.carry_out(play, play.steps)
         seen = learner._seen.copy()
-        tell = learner._told_of
+        tell = learner._revealed
         own = kinds[learner._table.steps(rollout.trajectory).pairs]
         ended = []
         for step in range(play.steps):

@@ -2,45 +2,45 @@
 
 A policy (Q, S) orders Q from the regular source in every period, and up to S from the expedited
 one. The learner searches Q as Agrawal and Jia (2019) do, and for each Q that it tries it improves
-S by projected stochastic gradients. It relies on two things: the average cost C(Q, S) is convex in
-S, and min_S C(Q, S) is convex in Q.
+S by projected stochastic gradients. It assumes that the average cost C(Q, S) is convex in S, and
+that min_S C(Q, S) is convex in Q.
 
 **Range of Q.** Regular orders arrive whatever the stock, so Q above the mean demand is unstable.
-The mean is not known. So the learner first orders nothing regularly and keeps a stock of twice the
-largest sale so far, which hardly ever sells out. Sales over periods not sold out estimate the mean
-demand m (as of an exponential law under censoring). Two standard errors above m, or the largest Q
-of the problem if that is less, is the right end of the first interval.
+The mean is unknown. So the learner first orders nothing regularly and keeps a stock of twice the
+largest sale so far, which hardly ever sells out. Total sales over the number of periods not sold
+out estimate the mean demand m (the estimator for exponential demand under censoring). The right
+end of the first interval is two standard errors above m, or the problem's largest Q if smaller.
 
 **Search over Q.** An epoch has a working interval [l, r] and probes at its quarters. In round i
-each probe is sampled for b 4^i periods, and its mean is taken to be known to ± w_i / 2, with
-w_i = c s γ_i and γ_i = 2^-i. Here s is the standard deviation of the mean of b periods, as sampled,
+each probe is sampled for b 4^i periods, and its confidence interval is its mean ± w_i / 2, with
+w_i = c s γ_i and γ_i = 2^-i. Here s is the sample standard deviation of the mean of b periods,
 so that s γ_i is the standard error of a probe; c (``confidence``) is tuned. If
 
     max(LB(left), LB(right)) > min(UB(left), UB(right), UB(centre)) + w_i,
 
 the outer quarter on the worse side is dropped and a new epoch begins, else γ is halved. As the
-cost is convex, what is dropped does not hold the best Q, and each epoch leaves 3/4 of the interval.
-A new epoch begins with the round of the last one, not with the first: on a smaller interval costs
-differ less, so that earlier rounds could hardly do more than err.
+cost is convex, the dropped quarter does not contain the best Q; each epoch leaves 3/4 of the
+interval. A new epoch continues with the round of the last one: on a smaller interval costs differ
+less, so earlier rounds would decide little and err more often.
 
-**Search over S.** Each probe has an S of its own, since the best S falls with Q; new probes take
-theirs by interpolation. On each visit the probe is first played until its orders have filled the
-pipeline. Then S is held for b periods (``batch``) at a time and moved against their average
-gradient by a step of a m / (h + p) / sqrt(number of the step), where a (``step``) is tuned. At last
-the cost is sampled with S fixed at the average of its values so far, the later ones weighted more.
-The gradient is h if stock is left over and -(p - c_e) otherwise: what is sold more is ordered
-again from the expedited source, since Q is fixed. So c_r has no part in it. With L_e = 0 this is
-exact: a higher S raises the stock of every period by as much. With L_e > 0 part of a higher S may
-have been sold while it was under way, and the gradient is multiplied by the part that is in the
-stock, which follows from the records (see :func:`iopea.systems.dual_sourcing.surge_kernel.slope`).
+**Search over S.** Each probe has its own S, since the best S falls with Q; new probes interpolate.
+On each visit the probe is first played until its orders have filled the pipeline. Then S is held
+for b periods (``batch``) at a time and moved against their average gradient by a step of
+a m / (h + p) / sqrt(number of the step), where a (``step``) is tuned. Finally the cost is sampled
+with S fixed at the average of its values so far, later ones weighted more. The gradient is h if
+stock is left over and -(p - c_e) otherwise: since Q is fixed, every additional sale is reordered
+from the expedited source, and c_r plays no part. With L_e = 0 this is exact: a higher S raises the
+stock of every period by the same amount. With L_e > 0, part of a higher S may have been sold while
+in the pipeline; the gradient is multiplied by the part still in stock, which follows from the
+records (see :func:`iopea.systems.dual_sourcing.surge_kernel.slope`).
 
-**What it sees.** Stock, sales and its own orders, never demand that was lost. Costs are known up to
-p D_t, which is the same for all policies but makes them noisy. With L_e = 0 the stock is never
-below S, so min(D_t, d) is seen in full for any d up to the lowest S of the three probes, and
-p min(D_t, d) is added to the cost of each: means differ as before, and vary much less.
+**Observations.** Stock, sales and its own orders, never lost demand. Costs are known up to p D_t,
+which is the same for all policies but adds noise. With L_e = 0 the stock is never below S, so
+min(D_t, d) is observed for any d up to the lowest S of the three probes, and p min(D_t, d) is
+added to the cost of each: this keeps the differences of the means and reduces their variance.
 
-The middle of the interval and the average S of that probe are recommended. Nothing is
-drawn, and the horizon is not used.
+It recommends the middle of the interval and the average S of that probe. It is deterministic and
+does not use the horizon.
 """
 
 from __future__ import annotations
@@ -60,22 +60,22 @@ from iopea.systems.dual_sourcing.base_surge import BaseSurge
 from iopea.systems.dual_sourcing.surge_kernel import slope, tally
 from iopea.types import Array, Play, Trajectory
 
-#: Looking at demand; then, of each probe: filling the pipeline, improving S, sampling the cost.
+#: Estimating demand; then, for each probe: filling the pipeline, improving S, sampling the cost.
 Phase = Literal["look", "fill", "improve", "sample"]
 
-#: The place of the middle probe.
+#: Index of the middle probe.
 _CENTRE = 1
-#: Periods, at least, in which the mean demand is estimated.
+#: Least number of periods from which the mean demand is estimated.
 LOOK = 128
 #: Standard errors above the estimated mean demand at which the range of Q ends.
 _MARGIN = 2.0
-#: Largest sales, of L_e + 1 periods, that are kept in stock meanwhile.
+#: Level while demand is estimated, in multiples of L_e + 1 times the largest sale.
 _AMPLE = 2.0
-#: Mean demands of L_e + 1 periods at which S starts: it rises faster than it falls.
+#: Initial S, in multiples of the mean demand over L_e + 1 periods: S rises faster than it falls.
 _FIRST_LEVEL = 2.0
-#: Share of the lowest S of a round that is in stock in every period of its samples.
+#: Share of the lowest S of a round that is kept in stock in every sampled period.
 _SURE = 0.9
-#: The larger, the less the early values count in the average S (Shamir and Zhang 2013).
+#: Larger values give early iterates less weight in the average S (Shamir and Zhang 2013).
 _RECENT = 3.0
 
 
@@ -104,7 +104,7 @@ class Search(NamedTuple):
         return self.low + quarter, self.low + 2 * quarter, self.low + 3 * quarter
 
     def after(self, means: tuple[float, float, float], scale: float) -> Search:
-        """What follows on means of the probes, each known to half of w_i = ``scale`` γ_i."""
+        """The next interval and round, given the means of the probes and w_i = ``scale`` γ_i."""
         width = math.ldexp(scale, -self.round)
         left, _, right = means
         if max(left, right) - width / 2 <= min(means) + width / 2 + width:
@@ -115,7 +115,7 @@ class Search(NamedTuple):
 
 
 class _Looked(NamedTuple):
-    """What was seen while the stock was ample."""
+    """Statistics of the first phase, in which the mean demand is estimated."""
 
     periods: int = 0
     unsold: int = 0
@@ -124,7 +124,7 @@ class _Looked(NamedTuple):
     largest: float = 0.0
 
     def after(self, stock: Array, sales: Array) -> _Looked:
-        """The same with further periods."""
+        """The statistics with further periods added."""
         return _Looked(
             periods=self.periods + sales.size,
             unsold=self.unsold + int((sales < stock).sum()),
@@ -140,7 +140,7 @@ class _Looked(NamedTuple):
 
     @property
     def mean_demand(self) -> float:
-        """Sales over periods not sold out [m]."""
+        """Total sales over the number of periods not sold out [m]."""
         return self.sales / self.unsold
 
     @property
@@ -159,10 +159,11 @@ class BASA(Learner):
     problem : Problem. What is known; never the demand law.
     horizon : int, optional. Not used.
     seed : int. Not used: nothing is drawn.
-    confidence : float, optional. Standard errors of a probe in the width of its mean [c].
-    step : float, optional. Of the gradient steps of S [a].
-    batch : int, optional. Periods for which S is held between two steps, and a quarter of
-        those for which a probe is sampled in the first round [b].
+    confidence : float, optional. Width of the confidence interval of a probe, in standard errors
+        [c].
+    step : float, optional. Step size of the gradient steps of S [a].
+    batch : int, optional. Periods for which S is held between two steps; in the first round a probe
+        is sampled for four times as long [b].
 
     Hyperparameters not given are those of ``tuning/basa.toml``.
 
@@ -216,7 +217,7 @@ class BASA(Learner):
         self._slope = 0.0
         self._sums = np.zeros(4)
         self._held = np.zeros(1 + self._shop.lead_times[1])
-        # Of each probe: S and its average, steps of S, mean cost and variance of a batch's mean.
+        # For each probe: S and its average, steps of S, mean cost and variance of a batch mean.
         self._levels = np.full(3, self._levels_range[1])
         self._averages = self._levels.copy()
         self._moves, self._means, self._variances = np.zeros(3), np.zeros(3), np.zeros(3)
@@ -233,15 +234,15 @@ class BASA(Learner):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where the best Q is taken to be [l, r]."""
+        """The working interval of Q [l, r]."""
         return self._search.low, self._search.high
 
     @property
     def outlook(self) -> str:
-        """In words: what is known of Q."""
+        """The working interval of Q, in words."""
         low, high = self.interval
         return (
-            f"The best constant order is taken to lie between {low:.4g} and {high:.4g}: "
+            f"The best constant order is estimated to lie between {low:.4g} and {high:.4g}: "
             "more steps would narrow the range."
         )
 
@@ -278,7 +279,7 @@ class BASA(Learner):
             self._finish_play()
 
     def _finish_play(self) -> None:
-        """Draw the conclusions of a play and open the next one."""
+        """Update after a finished play and open the next one."""
         match self._phase:
             case "look":
                 if self._looked.enough:
@@ -307,14 +308,14 @@ class BASA(Learner):
         self._sums = np.zeros(4)
 
     def _look_on(self) -> None:
-        """Keep a stock that hardly ever sells out; the highest while nothing was sold."""
+        """Set a level that hardly ever sells out: the highest one until something is sold."""
         if self._looked.largest:
             level = _AMPLE * (1 + self._shop.lead_times[1]) * self._looked.largest
             self._levels[:] = np.clip(level, *self._levels_range)
         self._open("look", self.batch)
 
     def _begin(self) -> None:
-        """Set the first interval of Q, and where S starts."""
+        """Set the first interval of Q and the initial S."""
         least, most = self._orders
         self._search = Search(least, max(min(most, self._looked.most_demand), least))
         level = _FIRST_LEVEL * (1 + self._shop.lead_times[1]) * self._looked.mean_demand
@@ -323,7 +324,7 @@ class BASA(Learner):
         self._open_round()
 
     def _open_round(self) -> None:
-        """Set how much demand is seen in full by all probes, if any is; visit the first."""
+        """Set the demand that all probes observe uncensored, if L_e = 0; visit the first probe."""
         if self._shop.lead_times[1] == 0:
             self._sure = _SURE * float(self._averages.min())
         self._visit(0)
@@ -333,7 +334,7 @@ class BASA(Learner):
         self._open("fill", self._shop.lead_times[0])
 
     def _move(self) -> None:
-        """A gradient step of S, and the average of its values."""
+        """Take a gradient step of S and update its weighted average."""
         shop, probe = self._shop, self._probe
         self._moves[probe] += 1
         number = float(self._moves[probe])
@@ -345,7 +346,7 @@ class BASA(Learner):
         self._averages[probe] += weight * (self._levels[probe] - self._averages[probe])
 
     def _judge(self) -> None:
-        """Mean cost of a probe, and the variance of the mean of one batch."""
+        """Set the mean cost of a probe and the variance of a batch mean."""
         total, squares, _, _ = self._sums / self.batch
         squares /= self.batch
         batches = 4**self._search.round
@@ -354,7 +355,7 @@ class BASA(Learner):
         self._variances[self._probe] = spread / (batches - 1)
 
     def _close_round(self) -> None:
-        """Drop a quarter of the interval if one is worse, and go on."""
+        """Drop an outer quarter of the interval if it is worse, and open the next round."""
         before, scale = self._search, self.confidence * math.sqrt(self._variances.mean())
         left, centre, right = map(float, self._means)
         self._search = before.after((left, centre, right), scale)
@@ -366,7 +367,7 @@ class BASA(Learner):
 
 
 def _added(total: float, values: Array) -> float:
-    """A total and values, added one by one, so that it does not matter how they are cut."""
+    """A total plus values, added one by one, so that the result does not depend on the split."""
     return float(np.add.accumulate(np.concatenate([[total], values]))[-1])
 
 

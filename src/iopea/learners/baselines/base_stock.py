@@ -1,4 +1,4 @@
-"""What learners of one base-stock level share: the shop they know, and the levels they may play."""
+"""Common base of learners of a base-stock level: the shop's costs and the feasible levels."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from iopea.problems.base import Problem
 from iopea.systems.shop.system import DemandSystem, LinearShop
 from iopea.types import Array, Trajectory
 
-#: Share of a step, or of a level, below which a difference is rounding.
+#: Relative tolerance for rounding, of a step or a level.
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class LevelRange:
-    """All levels between two ends, or those a whole number of steps above the lower one.
+    """The feasible levels: an interval, or a grid that starts at its lower end.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class LevelRange:
         return None if self.box.step is None else self.box.step[0]
 
     def count(self, low: float = -math.inf, high: float = math.inf) -> int:
-        """How many levels in steps there are, from one of them to another."""
+        """Number of grid levels from one to another, both included."""
         if self._step is None:
             raise InputError("The levels have no steps, so they can't be counted.")
         members = self.box.count(1.0)
@@ -59,11 +59,11 @@ class LevelRange:
 
     @property
     def in_steps(self) -> bool:
-        """Whether levels come in steps."""
+        """Whether the levels are a grid."""
         return self._step is not None
 
     def nearest(self, level: float) -> float:
-        """The level next to this one."""
+        """The feasible level nearest to this one."""
         return self._placed(level, 0.5)
 
     def below(self, level: float) -> float:
@@ -75,11 +75,11 @@ class LevelRange:
         return self._placed(level, 1.0 - ROUNDING)
 
     def after(self, level: float) -> float:
-        """The level that follows; without steps, the level itself."""
+        """The next higher level; without steps, the level itself."""
         return level if self._step is None else self.nearest(level + self._step)
 
     def before(self, level: float) -> float:
-        """The level that comes before; without steps, the level itself."""
+        """The next lower level; without steps, the level itself."""
         return level if self._step is None else self.nearest(level - self._step)
 
     def _placed(self, level: float, lift: float) -> float:
@@ -95,7 +95,7 @@ class LevelRange:
 
 
 def _linear(problem: Problem) -> LinearShop | None:
-    """Lead time and costs of a shop, where costs are linear and a policy is one level."""
+    """Lead time and costs of the shop; None unless costs are linear and a policy is one level."""
     if not getattr(problem.family, "one_level", False):
         return None
     return problem.system.linear if isinstance(problem.system, DemandSystem) else None
@@ -121,17 +121,17 @@ class BaseStockLearner(Learner):
 
     @classmethod
     def lacks(cls, problem: Problem) -> str:
-        """That costs are of another shape, where policies are levels."""
+        """Says that costs are not linear, where policies are levels."""
         return ", but no linear costs" if problem.policy_class.dimension == 1 else ""
 
     def _stock(self, trajectory: Trajectory) -> Array:
-        """Stock after arrivals: what perishes is stocked anew, up to the level, in each period."""
+        """Stock after arrivals; of perishable goods, the level itself in each period."""
         if self.shop.perishes:
             return np.full(len(trajectory), trajectory.policy[0])
         return trajectory["stock"]
 
     def _pseudo_costs(self, trajectory: Trajectory) -> Array:
-        """Costs of each period less what no level changes: h (stock - sales) - p sales."""
+        """Costs per period up to a term that no level changes: h (stock - sales) - p sales."""
         sales = trajectory["sales"]
         left = self._stock(trajectory) - sales
         return self.shop.holding_cost * left - self.shop.lost_sales_cost * sales

@@ -3,34 +3,34 @@
 The long-run average cost g(θ) of a base-stock level θ is convex (Janakiraman and Roundy 2004).
 The working interval [l, r] is at first the range of levels. In each epoch three probes are
 played, at one quarter, one half and three quarters of it. Round i of an epoch has γ_i = 2^-i; it
-plays each probe until there are N_i = m / γ_i² periods of it in this epoch, m being log T in
-whole periods. Then its mean is known to ±W_i / 2, and the round ends with one question: is the
-lower bound of an outer probe at least W_i above the upper bound of another probe? If so, the
-best level does not lie beyond the dearer outer probe: that quarter is dropped, and a new epoch
-begins. If not, γ is halved. The centre of the interval is recommended.
+plays each probe until it has N_i = m / γ_i² periods in this epoch, where m is log T rounded up.
+Then its mean has a confidence interval of ±W_i / 2. If the lower bound of an outer probe is at
+least W_i above the upper bound of another probe, the best level does not lie beyond the outer
+probe with the higher cost: that quarter is dropped, and a new epoch begins. Otherwise γ is halved.
+The centre of the interval is recommended.
 
 In the theorem W_i = H γ_i. Since H = 36 max{h, p} L U, nothing would be dropped within any
-horizon of practice. What H stands for is the fluctuation of the mean, and that can be measured:
-by Bernstein's inequality the mean of N_i periods lies within W_i / 2 but for a probability of
+practical horizon. H bounds the fluctuation of the mean, which can be estimated instead: by
+Bernstein's inequality the mean of N_i periods lies within W_i / 2 except with a probability of
 about T^(-c²/8), with
 
     W_i = c σ γ_i + c² R γ_i² / 12,
 
 where R is the range of the cost of one period and σ² the variance of a mean, times its periods.
-It is measured by batches of m periods, pooled over the probes. The factor c is the learner's
-``confidence``.
+It is estimated by batch means over m periods, pooled over the probes. The factor c is the
+learner's ``confidence``.
 
-Assumes that the cost is convex in the level. Sees stock and sales of the level that is played;
-pseudo-costs h (stock - sales) - p sales need no more.
+Assumes that the cost is convex in the level. Observes stock and sales of the level that is played,
+which give the pseudo-costs h (stock - sales) - p sales.
 
-Between probes the system is not where the next probe would have brought it. Periods are left out
-until the inventory position has come down to the new level, and L + 1 more: from then on what is
-on hand stems from orders of this probe. Which periods these are is known before their demand is
-seen, so that nothing is biased by leaving them out. Every second round goes through the probes
-in the reverse order, so that fewer changes are needed.
+After a change of probe the system starts from the state that the last probe left. Periods are left
+out until the inventory position has come down to the new level, and for L + 1 periods more: from
+then on the on-hand stock stems from orders of this probe. Which periods are left out is known
+before their demand is seen, so this causes no bias. Every second round plays the probes in reverse
+order, which saves changes.
 
-Where levels come in steps, the outer probes are rounded outwards, and an outer probe is dropped
-together with its quarter. The learner plays on with the last level that is left.
+On a grid of levels, the outer probes are rounded outwards, and an outer probe is dropped together
+with its quarter. Once a single level is left, the learner keeps playing it.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from iopea.problems.base import Problem
 from iopea.state import array, each, numbers, parts
 from iopea.types import Array, EpochRecord, Play, Policy, Stop, Trajectory
 
-#: Horizon whose logarithm counts when none is given.
+#: Horizon whose logarithm is used when none is given.
 USUAL_HORIZON = 10**6
 #: Periods asked for at a time once a single level is left.
 HOLD = 10_000
-#: Of Bernstein's inequality, in units of W: c²/12 times the range.
+#: Factor of the range term in Bernstein's inequality: c²/12 times the range.
 _OF_RANGE = 1 / 12
 
 
@@ -63,7 +63,7 @@ class Convex(BaseStockLearner):
     problem : Problem. What is known; never the demand law.
     horizon : int, optional. Steps of the whole run [T]; its logarithm scales the length of
         rounds. A million if not given.
-    seed : int. Of no effect: nothing is drawn.
+    seed : int. Not used: the learner is deterministic.
     confidence : float, optional. Factor of the width of confidence intervals [c].
 
     Examples
@@ -97,13 +97,13 @@ class Convex(BaseStockLearner):
         self.confidence = check_positive("confidence", confidence)
         lead_time = self.shop.lead_time
         self._transient = 0 if self.shop.perishes else lead_time + 1
-        # A batch must outlast what one period's demand changes.
+        # A batch must be longer than the effect of one period's demand.
         log = math.log(self.horizon or USUAL_HORIZON)
         self.batch = max(math.ceil(log), 2 * (lead_time + 1))
         self._range = problem.constants.cost_range
         self._ends = (self.levels.low, self.levels.high)
         self._records: list[EpochRecord] = []
-        self._position = 0.0  # stock and orders under way, before the next order
+        self._position = 0.0  # inventory position before the next order
         self._open_epoch()
 
     def settings(self) -> dict[str, object]:
@@ -122,7 +122,7 @@ class Convex(BaseStockLearner):
 
     @property
     def probes(self) -> tuple[float, ...]:
-        """The levels that are compared in this epoch; one if all others have been dropped."""
+        """The levels compared in this epoch; a single one if all others have been dropped."""
         low, high = self._ends
         quarter = (high - low) / 4
         return tuple(
@@ -137,12 +137,12 @@ class Convex(BaseStockLearner):
 
     @property
     def records(self) -> tuple[EpochRecord, ...]:
-        """The interval that each finished epoch left behind."""
+        """The working interval after each finished epoch."""
         return tuple(self._records)
 
     @property
     def survivors(self) -> int | None:
-        """How many levels the interval has; None where there are no steps to count them by."""
+        """Number of levels in the interval; None unless the levels are a grid."""
         if self._decided:
             return 1
         return self.levels.count(*self._ends) if self.levels.in_steps else None
@@ -164,7 +164,7 @@ class Convex(BaseStockLearner):
 
     @property
     def _turns(self) -> list[int]:
-        """The probes of this round in the order in which they are played."""
+        """Indices of the probes in the order in which this round plays them."""
         turns = list(range(len(self.probes)))
         return turns if self._round % 2 else turns[::-1]
 
@@ -176,7 +176,7 @@ class Convex(BaseStockLearner):
         probes = len(self.probes)
         self._batches = [0] * probes
         self._means = [0.0] * probes
-        self._squares = [0.0] * probes  # of batch means around their mean, added up
+        self._squares = [0.0] * probes  # sums of squared deviations of the batch means
         self._round = 0
         self._open_round()
         self._open_probe()
@@ -186,7 +186,7 @@ class Convex(BaseStockLearner):
         self._turn = 0
 
     def _open_probe(self) -> None:
-        """Wait for the system to come down to the level and to settle there."""
+        """Set the periods this probe needs, and those left out while the system settles."""
         before = 4 ** (self._round - 1) if self._round > 1 else 0
         self._needed = self.batch * (4**self._round - before)
         self._settling = self._transient
@@ -211,10 +211,10 @@ class Convex(BaseStockLearner):
             self._judge(len(trajectory))
         self._open_probe()
         if self._level == level:
-            self._settling = 0  # it has settled there already
+            self._settling = 0  # the system has settled at this level already
 
     def _settle(self, trajectory: Trajectory) -> int:
-        """Follow the inventory position; return how many of the first periods are left out."""
+        """Update the inventory position; return how many of the first periods are left out."""
         if self.shop.perishes:
             return 0
         level, stock, sales = trajectory.policy[0], trajectory["stock"], trajectory["sales"]
@@ -231,7 +231,7 @@ class Convex(BaseStockLearner):
         return first + settling
 
     def _add(self, costs: Array) -> None:
-        """Take in the batches that are full; where costs are cut makes no difference."""
+        """Add all full batches; the result does not depend on how the costs were split."""
         full = costs.size // self.batch * self.batch
         self._pending = costs[full:].copy()
         probe = self._turns[self._turn]
@@ -251,7 +251,7 @@ class Convex(BaseStockLearner):
         return factor * math.sqrt(variance) * gap + _OF_RANGE * self._range * (factor * gap) ** 2
 
     def _judge(self, told: int) -> None:
-        """Drop an outer quarter, or go on with a finer round."""
+        """Drop an outer quarter, or open the next round."""
         width, means = self.width, self._means
         outer = 0 if means[0] >= means[-1] else -1
         # LB(outer) >= UB(another) + W, all intervals being ±W/2.

@@ -1,10 +1,10 @@
-"""What learners share that count in a table and plan by optimism, in episodes that double.
+"""Common base of tabular learners that plan by optimism, in episodes that end by doubling.
 
-In each episode one action per state is played, the best of a model that is as favourable as what
-was counted allows. The episode ends after a step of whose kind of pair as much has been seen within
-it as before it, and at least once (Jaksch, Ortner and Auer 2010). No step can be played beyond
-that: as many are asked for as must pass before it, since each kind is seen at most once per step,
-and it takes some steps to get to it.
+In each episode one action per state is played, the best one under the most favourable model that
+the counts allow. An episode ends when the visit count of a kind of state-action pair has doubled,
+after at least one visit (Jaksch, Ortner and Auer 2010). To stop there exactly, ``ask`` requests as
+many steps as must pass before that can happen: each kind is observed at most once per step, and
+its states take some steps to reach.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from iopea.problems.tabular import Revealed, Tabular
 from iopea.state import array, parts
 from iopea.types import Array, Controller, Indices, Mask, Play, Policy, Trajectory
 
-#: The most pairs of state and action of a table, and outcomes of all of them.
+#: Most state-action pairs of a table, and most outcomes of all pairs together.
 MOST_PAIRS, MOST_OUTCOMES = 2**15, 2**24
-#: Planning ends when the average cost is known to this share of the range of costs; with hope, to
-#: a share over the root of the steps, as in the theorem, but a hundredth of it.
-TOLERANCE, HOPEFUL_TOLERANCE = 1e-6, 1e-2
-#: Any law of outcomes is within this distance of any other.
+#: Precision of the average cost when planning, as a share of the range of costs; and that of
+#: optimistic planning, divided by the root of the number of steps: a hundredth of the theorem's.
+TOLERANCE, OPTIMISTIC_TOLERANCE = 1e-6, 1e-2
+#: Any two probability vectors are within this L1 distance.
 ANYTHING = 2.0
-#: Steps that are taken in at a time: what they tell of is held in memory.
+#: Steps processed at a time, which limits the memory for what they reveal.
 _AT_ONCE = 2**12
-#: The most steps that are asked for, where an episode can't end.
+#: Steps asked for at a time where an episode can't end.
 _MOST_ASKED = 2**20
 
 
 class DoublingLearner(Learner):
-    """Counts outcomes by kind of pair, and plans anew when what was seen of one has doubled."""
+    """Counts outcomes by kind of pair, and plans again when the count of a kind has doubled."""
 
     needs = f"a table of at most {MOST_PAIRS} pairs of state and action"
     saved = parts(
@@ -89,12 +89,12 @@ class DoublingLearner(Learner):
 
     @classmethod
     def fits(cls, problem: Problem) -> bool:
-        """Problems that are tables of a moderate size."""
+        """Problems with a table of moderate size."""
         table = problem.tabular()
         return table is not None and _moderate(table)
 
     def _suits(self, problem: Problem) -> bool:
-        # With a radius of the user's own, the size of that table counts, which comes later.
+        # If the user gave a radius, the size of that table is checked later, in __init__.
         own = self.radius is None or problem.tabular() is None
         return self.fits(problem) if own else True
 
@@ -112,26 +112,26 @@ class DoublingLearner(Learner):
 
     @abstractmethod
     def _kinds_of(self, table: Tabular) -> Indices:
-        """What each pair is counted as, an array (P,)."""
+        """The kind of each pair, an array (P,); pairs of one kind share their counts."""
 
     @abstractmethod
-    def _told_of(self, trajectory: Trajectory) -> Revealed:
-        """What observed steps tell of what is counted."""
+    def _revealed(self, trajectory: Trajectory) -> Revealed:
+        """The outcomes and costs that a trajectory reveals, by kind of pair."""
 
     @property
     @abstractmethod
     def _mean_costs(self) -> Array:
-        """The average cost of each pair, an array (P,); any number where nothing was seen."""
+        """The average cost of each pair, an array (P,); arbitrary for pairs never observed."""
 
     @abstractmethod
     def _optimist(self) -> Plan:
-        """The best plan of the most favourable model."""
+        """The best plan under the most favourable model."""
 
-    def _plan(self, costs: Array, distances: Array, hope: bool) -> Plan:
-        """The best plan by what was counted, with these costs of what was.
+    def _plan(self, costs: Array, distances: Array, optimistic: bool) -> Plan:
+        """The best plan under the estimated probabilities and these costs.
 
-        Of pairs of which nothing was seen, the least cost and the best next state are hoped for;
-        or the largest cost is feared, and any outcome equally likely.
+        A pair never observed gets the least cost and the best next state if ``optimistic``, else
+        the largest cost and equally likely outcomes.
         """
         table = self._table
         low, high = table.cost_bounds
@@ -139,29 +139,31 @@ class DoublingLearner(Learner):
         if not known.all():
             possible = table.following[~known] >= 0
             probabilities[~known] = possible / possible.sum(axis=1, keepdims=True)
-        share = HOPEFUL_TOLERANCE / math.sqrt(max(self._told, 1)) if hope else TOLERANCE
+        share = TOLERANCE
+        if optimistic:
+            share = OPTIMISTIC_TOLERANCE / math.sqrt(max(self._told, 1))
         return plan(
-            np.where(known, costs, low if hope else high),
+            np.where(known, costs, low if optimistic else high),
             probabilities,
             table.first,
             table.following,
             share * (float(high.max() - low.min()) or 1.0),
-            np.where(known, distances, ANYTHING if hope else 0.0),
+            np.where(known, distances, ANYTHING if optimistic else 0.0),
         )
 
     def recommend(self) -> Policy | Controller:
-        """What is best by the plain averages, of what was seen."""
+        """The best policy under the estimated model, without a bonus."""
         exactly = np.zeros(self._table.pairs)
-        return self._table.playing(self._plan(self._mean_costs, exactly, hope=False).choice)
+        return self._table.playing(self._plan(self._mean_costs, exactly, optimistic=False).choice)
 
     @property
     def _known(self) -> Mask:
-        """Of which pairs something was seen."""
+        """Which pairs have been observed."""
         return np.asarray(self._seen[self._kinds] > 0)
 
     @property
     def _probabilities(self) -> Array:
-        """Estimated probabilities of the outcomes of each pair; 0 where nothing was seen."""
+        """Estimated probabilities of the outcomes of each pair; 0 for pairs never observed."""
         counts = np.maximum(self._counts, 0.0)
         totals = np.maximum(counts.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
         return np.asarray((counts / totals)[self._kinds])
@@ -180,11 +182,11 @@ class DoublingLearner(Learner):
 
     def _tell(self, trajectory: Trajectory) -> None:
         for part in _parts(trajectory):
-            told = self._told_of(part)
-            # One after the other, so that it makes no difference how steps were told.
-            np.add.at(self._counts, (told.kinds, told.outcomes), told.weights)
-            np.add.at(self._costs, told.kinds, told.costs)
-            np.add.at(self._seen, told.seen, 1)
+            revealed = self._revealed(part)
+            # Added one by one, so that the sums don't depend on how the steps were split.
+            np.add.at(self._counts, (revealed.kinds, revealed.outcomes), revealed.weights)
+            np.add.at(self._costs, revealed.kinds, revealed.costs)
+            np.add.at(self._seen, revealed.seen, 1)
         self._told += len(trajectory)
         pairs, outcomes, _ = self._table.steps(part)
         kind = self._kinds[pairs[-1]]
@@ -202,7 +204,7 @@ class DoublingLearner(Learner):
 
 
 def _parts(trajectory: Trajectory) -> Iterator[Trajectory]:
-    """A trajectory in parts that are taken in at once."""
+    """Split a trajectory into parts of at most ``_AT_ONCE`` steps."""
     if len(trajectory) <= _AT_ONCE:
         yield trajectory
         return
@@ -217,7 +219,7 @@ def _moderate(table: Tabular) -> bool:
 
 
 def _size(table: Tabular | None) -> str:
-    """How large a table is, in words; its numbers may be too large for floats."""
+    """The size of a table, in words; its numbers may be too large for floats."""
     if table is None:
         return "none"
     numbers = (table.pairs, table.states, table.pairs * table.outcomes)

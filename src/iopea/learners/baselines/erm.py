@@ -1,9 +1,9 @@
-"""ERM in hindsight: the best policy on the noise that was met so far. An oracle.
+"""ERM in hindsight: the best policy on the noise observed so far. An oracle.
 
-At times that double, the learner takes up the policy that would have cost least on all that has
-happened, demand that was lost included (Sinclair and others 2023, hindsight learning). It assumes
-that the noise does not depend on what is done, and it sees what nobody can see: it shows how much
-of a learner's regret is due to what is hidden from it, and is no method for a real system.
+At doubling times, the learner switches to the policy with the least cost on all past noise, lost
+demand included (Sinclair and others 2023, hindsight learning). It assumes that the noise does not
+depend on the actions. Since it sees unobservable demand, it is not a method for a real system: it
+shows how much of a learner's regret is due to censoring.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from iopea.types import Play, Policy, Trajectory
 
 #: Steps before the first choice.
 FIRST = 64
-#: Classes of more parameters are searched only if they have at most so many policies.
+#: Classes with more parameters are searched only if they have at most this many policies.
 MOST_PARAMETERS, MOST_POLICIES = 2, 4096
 
 
 class ERM(Learner):
-    """Play the best policy in hindsight, chosen anew each time the data has doubled.
+    """Play the best policy in hindsight, updated each time the data has doubled.
 
     Parameters
     ----------
-    problem : Problem. Its class must be one that can be searched.
-    horizon, seed : int, optional. Of no use to it.
+    problem : Problem. Its class must be small enough to search.
+    horizon, seed : int, optional. Not used.
 
     Examples
     --------
@@ -57,12 +57,12 @@ class ERM(Learner):
 
     @classmethod
     def fits(cls, problem: Problem) -> bool:
-        """A class that can be searched."""
+        """Problems whose class is small enough to search."""
         policies = problem.policy_class
         return policies.dimension <= MOST_PARAMETERS or policies.count(1.0) <= MOST_POLICIES
 
     def see(self, oracle: Oracle) -> None:
-        """Be told the truth."""
+        """Receive the truth."""
         self._oracle = oracle
 
     def _ask(self) -> Play:
@@ -76,9 +76,9 @@ class ERM(Learner):
 
     def _best(self, steps: int) -> Policy:
         if self._oracle is None:
-            raise InputError(f"{self.name} is an oracle: it learns in iopea.run() alone.")
+            raise InputError(f"{self.name} is an oracle: it learns only in iopea.run().")
         return self._oracle.best_in_hindsight(steps)
 
     def recommend(self) -> Policy:
-        """The best policy on all that has happened."""
+        """The best policy in hindsight, on all steps so far."""
         return self._best(self.steps) if self.steps else self._policy

@@ -1,24 +1,23 @@
-r"""Feedback graph: optimism with all that a step reveals.
+r"""Feedback graph: optimism with side observations.
 
-Learning from the outcomes of more pairs of state and action than the one that was played is due to
-Dann, Mansour, Mohri, Sekhari and Sridharan (2020), for episodes of a fixed length; here it is
-carried to average costs. Where the problem says that a step also shows what would have happened at
-other pairs, all of it is counted: in a shop, what would have been left of any smaller stock; in a
-queue, what a lower service rate would have done. Pairs of which outcomes have one law are counted
-together.
+Dann, Mansour, Mohri, Sekhari and Sridharan (2020) learn from the outcomes of more state-action
+pairs than the one that was played, in episodes of a fixed length; here this is adapted to average
+costs. Where the problem declares that a step also reveals the outcome at other pairs, all of them
+are counted: in a shop, what would have been left of any smaller stock; in a queue, what a lower
+service rate would have done. Pairs whose outcomes have the same distribution are counted together.
 
 With n observations after t steps, frequencies :math:`\hat p` of outcomes and the costs
-:math:`\hat c` that go with them, a pair is taken to cost
+:math:`\hat c` that go with them, the optimistic cost of a pair is
 
 .. math:: \hat c - b R \sqrt{\log(2 K t / \delta) / n},
 
 where K is the number of kinds of pairs, R the range of all costs and b, the *bonus*, is tuned.
-The policy of the least average cost of this model is played until the observations of some pair,
-those on the side included, have doubled.
+The policy with the least average cost in this model is played until the number of observations of
+some pair, side observations included, has doubled.
 
-Assumes finitely many states and actions, or a grid of them; which outcomes are possible; what is
-revealed; and bounds on costs, or their dependence on outcomes. Sees what was recorded of each
-step. Recommends what is best by the plain averages, of what was seen.
+Assumes finitely many states and actions, or a grid of them, and knows the possible outcomes, which
+pairs a step reveals, and bounds on costs or their dependence on outcomes. Observes the record of
+each step. Recommends the best policy under the estimated model, without the bonus.
 """
 
 from __future__ import annotations
@@ -32,23 +31,23 @@ from iopea.learners.baselines.planning import Plan
 from iopea.problems.tabular import Revealed, Tabular
 from iopea.types import Array, Indices, Trajectory
 
-#: Outcomes of all pairs up to which a table is refined.
+#: A table is refined up to this many outcomes of all pairs together.
 MOST_PLANNED = 2**19
 
 
 class FeedbackGraph(DoublingLearner):
-    """Learn by optimism from all that is revealed.
+    """Learn by optimism with side observations.
 
     Parameters
     ----------
     problem : Problem. One that can be written as a table.
-    horizon : int, optional. Not needed.
-    seed : int. Of no effect: nothing is drawn.
+    horizon : int, optional. Not used.
+    seed : int. Not used: the learner is deterministic.
     bonus : float, optional. Factor of the bonus on costs [b]. Tuned if not given.
     delta : float. Probability in the logarithm of the bonus [δ].
-    radius : float, optional. Unit of stock and orders, where they are not whole. If not given, the
-        problem's own is halved as long as the table stays small enough to plan in at once: what is
-        revealed grows with the table, so that a finer one is learned as fast.
+    radius : float, optional. Unit of stock and orders, where they are continuous. By default, the
+        problem's own is halved as long as the table stays small enough to plan in quickly: a finer
+        table is learned as fast, since a step reveals proportionally more pairs.
 
     Examples
     --------
@@ -72,7 +71,7 @@ class FeedbackGraph(DoublingLearner):
     def _kinds_of(self, table: Tabular) -> Indices:
         return table.kind_of
 
-    def _told_of(self, trajectory: Trajectory) -> Revealed:
+    def _revealed(self, trajectory: Trajectory) -> Revealed:
         return self._table.revealed(trajectory)
 
     @property
@@ -88,4 +87,4 @@ class FeedbackGraph(DoublingLearner):
         logarithm = math.log(2 * len(self._seen) * max(self._told, 1) / self.delta)
         widths = np.sqrt(logarithm / np.maximum(self._seen, 1))[self._kinds]
         bonus = self.bonus * float(high.max() - low.min()) * widths
-        return self._plan(self._mean_costs - bonus, np.zeros(table.pairs), hope=True)
+        return self._plan(self._mean_costs - bonus, np.zeros(table.pairs), optimistic=True)

@@ -1,8 +1,8 @@
-"""Hyperparameters that were chosen once, as data beside the space they were chosen from.
+"""Tuned hyperparameters, stored with the space that was searched.
 
-Each learner that has any has a file ``tuning/NAME.toml`` in this folder: ``seeds``, which no
-comparison uses, the ``[space]`` that was searched, and what was ``[chosen]`` by kind of problem,
-where ``default`` stands for any other kind. ``benchmarks/tune.py`` writes it.
+Each learner with hyperparameters has a file ``tuning/NAME.toml`` in this folder: ``seeds``, which
+no comparison uses, the ``[space]`` that was searched, and the values ``[chosen]`` for each kind of
+problem, with ``default`` for any other kind. ``benchmarks/tune.py`` writes it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,6 @@ def _content(learner: str) -> dict[str, Any]:
 
 
 def chosen(learner: str, kind: str) -> dict[str, Any]:
-    """What was chosen for a learner and a kind of problem."""
+    """The tuned hyperparameters of a learner for a kind of problem."""
     table = _content(learner)["chosen"]
     return {**table["default"], **table.get(kind, {})}

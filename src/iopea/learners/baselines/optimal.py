@@ -1,7 +1,7 @@
 """The best policy of the class, found with full knowledge of the system. An oracle.
 
-What it costs is what regret is measured against; playing it shows how much of a run's cost is
-noise. It sees the truth and is no method for a real system.
+Regret is measured against its cost; playing it shows how much of a run's cost is noise. It sees the
+truth and is not a method for a real system.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Optimal(Learner):
     Parameters
     ----------
     problem : Problem. Any.
-    horizon, seed : int, optional. Of no use to it.
+    horizon, seed : int, optional. Not used.
     """
 
     name = "optimal"
@@ -38,13 +38,13 @@ class Optimal(Learner):
         return True
 
     def see(self, oracle: Oracle) -> None:
-        """Be told the best policy."""
+        """Receive the best policy."""
         self._policy = oracle.best_policy()
 
     def recommend(self) -> Policy:
         """The best policy."""
         if self._policy is None:
-            raise InputError(f"{self.name} is an oracle: it plays in iopea.run() alone.")
+            raise InputError(f"{self.name} is an oracle: it plays only in iopea.run().")
         return self._policy
 
     def _ask(self) -> Play:

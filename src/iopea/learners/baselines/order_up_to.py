@@ -1,19 +1,19 @@
-"""Order up to: what a planner does today.
+"""Order up to: the textbook rule that planners use.
 
-The level is a quantile of demand over the lead time and the period that follows, as if demand
-were normal and independent from period to period:
+The level is a quantile of demand over the lead time plus one period, as if demand were normal and
+independent from period to period:
 
     θ = (L + 1) m + z s √(L + 1),    z = Φ⁻¹(p / (p + h)),
 
 with m and s the mean and the standard deviation of all sales so far. It is reviewed at a fixed
-interval. Where what is left over perishes, L = 0.
+interval. For perishable goods, L = 0.
 
-Assumes that sales are demand. They are not: what was not in stock is not sold and not seen, and
-nothing here corrects for it. A level that is too low hides the demand that would have raised it.
-So the first interval is played at the highest level, where least is hidden. Nor is p / (p + h)
-the right quantile where what is not sold in time is lost instead of being delivered later.
+Treats sales as demand, although they are censored by the stock, and does not correct for it: a
+level that is too low hides the demand that would have raised it. So the first interval is played
+at the highest level, where demand is censored least. Nor is p / (p + h) the right quantile where
+unmet demand is lost instead of backlogged.
 
-Sees sales only. It has no hyperparameters to tune.
+Observes sales only. It has no hyperparameters to tune.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class OrderUpTo(BaseStockLearner):
     Parameters
     ----------
     problem : Problem. What is known; never the demand law.
-    horizon : int, optional. Of no effect.
-    seed : int. Of no effect: nothing is drawn.
+    horizon : int, optional. Not used.
+    seed : int. Not used: the learner is deterministic.
     review : int. Periods between reviews of the level.
 
     Examples
@@ -68,7 +68,7 @@ class OrderUpTo(BaseStockLearner):
         self.review = check_count("review", review, least=2)
         self._level = self.levels.high
         self._sales = np.empty(0)  # since the last review
-        self._periods, self._mean, self._squares = 0, 0.0, 0.0  # of all sales before
+        self._periods, self._mean, self._squares = 0, 0.0, 0.0  # up to the last review
 
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
@@ -92,7 +92,7 @@ class OrderUpTo(BaseStockLearner):
             self._level = self.levels.nearest(self._planned())
 
     def _take_in(self) -> None:
-        """Update mean and sum of squares by a whole interval, wherever it was cut."""
+        """Update mean and sum of squares by a full review interval."""
         mean = float(self._sales.mean())
         before, self._periods = self._periods, self._periods + self.review
         shift = mean - self._mean

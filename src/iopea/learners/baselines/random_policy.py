@@ -1,6 +1,6 @@
-"""A new policy of the class in every step, all equally likely: what learning nothing costs.
+"""A uniformly random policy of the class in every step: the cost of not learning.
 
-It assumes nothing and looks at nothing.
+It assumes nothing and uses no data.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class RandomPolicy(Learner):
     Parameters
     ----------
     problem : Problem. Any.
-    horizon : int, optional. Of no use to it.
-    seed : int. Of the policies that are drawn.
+    horizon : int, optional. Not used.
+    seed : int. Seed of the drawn policies.
 
     Examples
     --------
@@ -48,18 +48,18 @@ class RandomPolicy(Learner):
         return True
 
     def recommend(self) -> Randomised:
-        """To go on like this."""
+        """A random policy in every step."""
         return Randomised()
 
     @property
     def outlook(self) -> str:
-        """That nothing is learned."""
+        """Says that nothing is learned."""
         return "Nothing was learned: policies are drawn at random."
 
     def _ask(self) -> Play:
         block, row = divmod(self.steps, BLOCK)
         if block != self._block:
-            # By its number each block can be drawn again: there is nothing to save.
+            # A block is seeded by its number, so it can be drawn again and needs no saving.
             rng = np.random.Generator(np.random.PCG64(seed_for("random", self.seed, block)))
             self._policies = self.problem.policy_class.sample(rng, BLOCK)
             self._block = block
