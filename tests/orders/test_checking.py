@@ -162,9 +162,10 @@ class ToySimulator(Simulator):
     restart_time = costs
 
 
-@pytest.mark.parametrize("kind", PROBLEMS)
-def test_the_claim_of_every_problem_is_confirmed(kind):
-    problem, truth = PROBLEMS[kind].example()
+@pytest.mark.parametrize(
+    ("problem", "truth"), [each for kind in PROBLEMS.values() for each in kind.examples()]
+)
+def test_the_claim_of_every_problem_is_confirmed(problem, truth):
     less = {} if problem.claim == "sample-path" else {"steps": 4000, "replications": 12}
     report = check_order(problem, truth, error_rate=1e-4, **less)
     assert report.holds, str(report)
