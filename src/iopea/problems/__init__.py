@@ -1,1 +1,1 @@
-"""What a problem, its evaluators and its simulators are."""
+"""Base classes of problems, evaluators and simulators."""

@@ -1,9 +1,9 @@
-"""What a problem is: a system, a policy family, and what a learner needs of the two.
+"""Base classes of a problem: a system and a policy family, with evaluators and simulators.
 
-A :class:`System` knows how things move, what they cost and what is seen of them. A
-:class:`PolicyFamily` knows its parameters, how it acts and whose data informs whom. A
-:class:`Problem` is the pair of the two: what a manager knows, and all that a learner is given. A
-:class:`Simulator` is the truth and never reaches a learner.
+A :class:`System` defines dynamics, costs and observations. A :class:`PolicyFamily` defines its
+parameters, how it acts and its information order. A :class:`Problem` is a pair of the two: what a
+manager knows, and all that a learner is given. A :class:`Simulator` holds the truth and never
+reaches a learner.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from iopea.types import (
     show_policy,
 )
 
-#: What a policy does: ``order(state, parameters, signal)``.
+#: How a policy acts: ``order(state, parameters, signal)``.
 Rule = Callable[[Any, Any, Any], Any]
 
 
@@ -54,13 +54,13 @@ class Constants:
     bound : float. Largest policy parameter [U].
     dimension : int. Parameters of a policy [d].
     cost_low, cost_high : float. Range of the cost of one step.
-    alpha : float. Share of the steps that are of use to a counterfactual estimate [α].
-    settling : int. Steps until a decision shows in the cost: the lead time.
-    sensitivity : float. Change of the cost of one step per unit of policy; L_Θ if not given.
-    unseen : float. The most that an event which stayed unseen may change the cost of a policy
-        by, times its probability; the range of costs if not given.
-    published_alpha, published_factor : float. What the published experiments put for α (α if
-        not given), and what they multiplied β_k by.
+    alpha : float. Share of the steps that a counterfactual estimate can use [α].
+    settling : int. Steps until a decision affects the cost: the lead time.
+    sensitivity : float. Change of the cost of one step per unit of policy; L_Θ by default.
+    unseen : float. The most that an unobserved event may change the cost of a policy by, times its
+        probability; the range of costs by default.
+    published_alpha, published_factor : float. α in the published experiments (``alpha`` by
+        default), and their factor of β_k.
 
     The expected time back to the initial state [D_Θ] depends on the truth: it is a method of
     the simulator, :meth:`Simulator.restart_time`.
@@ -81,7 +81,7 @@ class Constants:
 
     @property
     def memory(self) -> float:
-        """Steps that the system is known to remember: as many as a decision needs to show."""
+        """Steps that the system is known to remember: those until a decision affects the cost."""
         return float(max(self.settling, 1))
 
     @property
@@ -95,24 +95,23 @@ class Constants:
         return self.span / self.cost_range
 
     def data_needed(self, delta: float) -> int:
-        """Steps from which on the order holds up to δ [T_h(δ)]; 1 for sample-path orders."""
+        """Steps after which the order holds with probability 1 - δ [T_h(δ)]; 1 for sample paths."""
         return 1
 
 
 class Evaluator(Stateful, ABC):
-    """Follows the real system and evaluates all candidates along its trajectory.
+    """Estimates the cost of all candidate policies from the observed trajectory.
 
-    It is given what was observed, never the truth. One evaluator lives as long
-    as a run; eliminated policies are dropped from it with :meth:`keep`. Its state is
-    declared in ``saved``.
+    It is given observations, never the truth. One evaluator serves a whole run; eliminated policies
+    are dropped with :meth:`keep`. Its state is declared in ``saved``.
     """
 
-    #: Whether policies that the played one does not inform are estimated nevertheless.
+    #: Whether it also estimates policies that the played one does not inform.
     sees_beyond: ClassVar[bool] = False
 
     @abstractmethod
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed steps; return how many of them counted as data."""
+        """Add observed steps; return how many of them counted as data."""
 
     @property
     @abstractmethod
@@ -126,17 +125,17 @@ class Evaluator(Stateful, ABC):
 
     @property
     def contradiction(self) -> str | None:
-        """Why nothing may be eliminated on these records, in a sentence; None if they fit."""
+        """Why these records contradict the model, in a sentence; None if they fit."""
         return None
 
     @property
     def demand_records(self) -> tuple[Array, Array] | None:
-        """Sales and stock of all steps, where the evaluator keeps them and reads them anew."""
+        """Sales and stock of all steps, where the evaluator keeps them; None otherwise."""
         return None
 
     @property
     def note(self) -> str | None:
-        """How records are read, where that is not as the problem says; None otherwise."""
+        """How records are read, if not as the problem says; None otherwise."""
         return None
 
     @abstractmethod
@@ -144,31 +143,30 @@ class Evaluator(Stateful, ABC):
         """Batch sums of every remaining policy, the batch in progress included."""
 
     def means_of(self, policies: Array) -> Array | None:
-        """Estimated costs of any policies, an array (n, d); None where candidates alone are known.
+        """Estimated costs of any policies, an array (n, d); NaN where there is no estimate.
 
-        NaN of those of which the data says nothing.
+        None if only the candidates can be estimated.
         """
         return None
 
     @abstractmethod
     def forget(self) -> None:
-        """Drop the sums, not the states: a new epoch of a rule that doesn't pool."""
+        """Reset the sums but not the states, for a new epoch of a rule that doesn't pool."""
 
     @abstractmethod
     def keep(self, mask: Mask) -> None:
-        """Keep only these of the remaining policies."""
+        """Keep only the policies in the mask."""
 
 
 class PlugInEvaluator(Evaluator):
-    """Estimates a few unknown numbers, from which the cost of any policy follows.
+    """Estimates a few unknown parameters, from which the cost of any policy follows.
 
-    The surviving policies need no list: any of them can be asked about, and the best
-    one is found directly.
+    The policies need not be listed: any of them can be evaluated, and the best one is computed.
     """
 
     @abstractmethod
     def optimum(self) -> Policy | None:
-        """The policy that is best by estimate; None while nothing is known."""
+        """The estimated best policy; None without data."""
 
     @abstractmethod
     def estimates_of(self, policies: Array) -> Estimates:
@@ -176,7 +174,7 @@ class PlugInEvaluator(Evaluator):
 
 
 class System(Model, ABC):
-    """How a system moves, what it costs and what is seen of it; no policies, and no truth.
+    """The dynamics, costs and observations of a system, without policies or the truth.
 
     Attributes
     ----------
@@ -190,7 +188,7 @@ class System(Model, ABC):
     @property
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """What is written down of each step: the columns of a trajectory."""
+        """The columns of a trajectory: the record of each step."""
 
     @classmethod
     @abstractmethod
@@ -203,13 +201,12 @@ class System(Model, ABC):
 
     @abstractmethod
     def check(self, trajectory: Trajectory) -> None:
-        """Refuse records that the system can't have left."""
+        """Refuse records that the system can't have produced."""
 
     def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array] | None:
-        """Of each step the sales and the stock, which they can't exceed; None if nothing is sold.
+        """Sales and stock of each step; None if nothing is sold.
 
-        What is sold is demand, or the stock where demand was larger, and demand is taken to be
-        independent from step to step, with one law.
+        Sales are the minimum of demand and stock, and demand is assumed to be i.i.d.
         """
         return None
 
@@ -218,9 +215,9 @@ class System(Model, ABC):
         return None
 
     def tabular(self, problem: Problem, radius: float | None = None) -> Tabular | None:
-        """States and actions as a table, for learners that count; None if there is none.
+        """States and actions as a table, for tabular learners; None if there is none.
 
-        Where they are not whole, they are put on a grid of that radius, or of the system's own.
+        Continuous ones are put on a grid of this radius, or of the system's own.
         """
         return None
 
@@ -230,18 +227,18 @@ class System(Model, ABC):
 
 
 class PolicyFamily(Model, ABC):
-    """Policies by their parameters: how they act, and whose data informs whom.
+    """A parametric family of policies: how they act, and their information order.
 
-    A family is made for a system, which its methods are given. It writes at least its parameters
-    (:meth:`policy_class`), its rule (:meth:`order`), its information order (:meth:`order_on`) and
-    how that is claimed (:meth:`claim`).
+    A family is made for a type of system; its methods receive the system. It defines at least its
+    parameters (:meth:`policy_class`), its rule (:meth:`order`), its information order
+    (:meth:`order_on`) and how that is claimed (:meth:`claim`).
 
     Attributes
     ----------
     kind : str. Its name in problem files.
-    made_for : type of System. The systems that its policies act in.
+    made_for : type of System. The type of system its policies act in.
     parameters : tuple of str. Names of the parameters in results; those of the class if empty.
-    optional_columns : tuple of str. Columns that a trajectory may have beside those of the system.
+    optional_columns : tuple of str. Columns a trajectory may have besides those of the system.
     """
 
     kind: ClassVar[str]
@@ -255,13 +252,13 @@ class PolicyFamily(Model, ABC):
 
     @staticmethod
     def order(state: Any, parameters: Any, signal: Any) -> Any:
-        """What a policy does in a state: plain scalar Python, which is compiled.
+        """The action of a policy in a state, as scalar Python, which is compiled.
 
         Parameters
         ----------
         state : array. The state of the system, as its ``control`` names it.
-        parameters : array. Of the policy.
-        signal : array. What is known of coming periods, such as a forecast; empty if nothing is.
+        parameters : array. The parameters of the policy.
+        signal : array. Information on future periods, such as a forecast; empty if there is none.
 
         Returns
         -------
@@ -270,7 +267,7 @@ class PolicyFamily(Model, ABC):
         raise InputError("This family has no rule: write order(state, parameters, signal).")
 
     def rule(self, system: Any) -> Rule:
-        """:meth:`order`, or one that is made for a system, such as for its lead times."""
+        """:meth:`order`, or a version for this system, such as for its lead times."""
         return self.order
 
     def plays_every_map(self, system: Any) -> bool:
@@ -278,7 +275,7 @@ class PolicyFamily(Model, ABC):
         return False
 
     def actions_by_state(self, system: Any, policies: Array, states: int) -> Array:
-        """What policies, an array (n, d), do in each of finitely many states: (n, states)."""
+        """Actions of policies, an array (n, d), in each of finitely many states: (n, states)."""
         rule, nothing = self.rule(system), np.zeros(0)
         rows = [
             [rule(np.array([float(state)]), policy, nothing) for state in range(states)]
@@ -292,13 +289,13 @@ class PolicyFamily(Model, ABC):
 
     @abstractmethod
     def claim(self, system: Any) -> Claim:
-        """How the order is claimed: exactly on every path, or in distribution."""
+        """How the order is claimed to hold: on every sample path, or in distribution."""
 
     @abstractmethod
     def evaluator(
         self, problem: Any, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> Evaluator:
-        """The evaluator that suits the family, from the initial state on."""
+        """The evaluator of the family, from the initial state on."""
 
     def path_evaluator(self, problem: Any, policies: Array) -> Evaluator:
         """The evaluator by which a claim of a sample-path order is tested."""
@@ -317,23 +314,23 @@ class PolicyFamily(Model, ABC):
         """The constants of the regret theorem; infinite where none are proved."""
 
     def can_widen(self, axis: int) -> tuple[bool, bool]:
-        """Whether the range of a parameter could be given a lower end, and a higher one."""
+        """Whether the range of a parameter could be extended downwards, and upwards."""
         return False, False
 
     def preference(self, policies: Array) -> Array | None:
-        """Which of policies that inform each other to play while some survivor is unknown.
+        """Preference among policies that inform each other; the lowest value is played.
 
-        Or while one survives only because few steps were informative about it. The lowest value is
-        preferred. None: the best by estimate, as far as there is one.
+        It is used while some survivor has no estimate, or survives only because few steps were
+        informative about it. None: play the estimated best.
         """
         return None
 
     def check_system(self, system: Any) -> None:
-        """Refuse a system that these policies are not made for."""
+        """Refuse a system in which these policies can't act."""
         return
 
     def check(self, system: Any, trajectory: Trajectory) -> None:
-        """Refuse records that the policy played can't have left."""
+        """Refuse records that the policy played can't have produced."""
         return
 
     def describe(self) -> dict[str, object]:
@@ -344,20 +341,21 @@ class PolicyFamily(Model, ABC):
 class Problem:
     """A system and a policy family: what is known before the first step.
 
-    No demand law, no arrival rate. A subclass is a kind of problem that files know: it names its
-    system and the families that go with it, and can be made of their keys. The keys of the first
-    family, the default, stand beside those of the system; any other is given as ``policies``.
+    It holds no demand distribution and no arrival rate. A subclass is a kind of problem in files:
+    it names its system and the families for it, and can be created from their keys. The keys of the
+    first family, the default, stand beside those of the system; another family is given as
+    ``policies``.
 
     Parameters
     ----------
     system : System.
     family : PolicyFamily. Policies for this system.
     policies : PolicyFamily or mapping. A family, or its table in a problem file, with its kind.
-    **keys : of the system, and of its default family.
+    **keys : keys of the system and of its default family.
     """
 
     system_type: ClassVar[type[System]]
-    #: Families by which files know this kind of problem; a new one is a line here.
+    #: Families that problem files may name; a new family needs a line here.
     families: ClassVar[tuple[type[PolicyFamily], ...]] = ()
 
     def __init__(
@@ -384,13 +382,13 @@ class Problem:
 
     @classmethod
     def _made_of(cls, policies: Any, keys: dict[str, Any]) -> tuple[System, PolicyFamily]:
-        """System and family of their keys."""
+        """System and family from their keys."""
         if not cls.families:
             raise InputError("A problem is a system and a family: give both.")
         system, default = cls.system_type, cls.families[0]
         listed = "policies" in {*system.model_fields, *default.model_fields}
         if listed and policies is not None and not isinstance(policies, PolicyFamily | Mapping):
-            keys, policies = {**keys, "policies": policies}, None  # a key of their own
+            keys, policies = {**keys, "policies": policies}, None  # a key of system or family
         if policies is None:
             known = {*system.model_fields, *default.model_fields}
         else:
@@ -400,7 +398,7 @@ class Problem:
                 continue
             if key in default.model_fields:
                 raise InputError(
-                    f"{key} is a key of {default.kind} policies, but others are given as "
+                    f"{key} is a key of {default.kind} policies, but another family is given as "
                     "policies: leave one of them out."
                 )
             raise unknown(f"key in {cls.__name__}", key, known)
@@ -411,7 +409,7 @@ class Problem:
 
     @classmethod
     def _as_family(cls, policies: Any) -> PolicyFamily:
-        """A family, as it is or from its table."""
+        """A family, given as such or as its table."""
         if isinstance(policies, PolicyFamily):
             return policies
         if not isinstance(policies, Mapping):
@@ -428,9 +426,9 @@ class Problem:
     def read(
         cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
     ) -> tuple[Self, Any]:
-        """Problem and truth from the tables of a problem file, ``kind`` taken out.
+        """Problem and truth from the tables of a problem file, without ``kind``.
 
-        Data files are looked for in ``directory``.
+        Data files are read from ``directory``.
         """
         problem = cls(**_with_policies(content))
         return problem, cls.system_type.read_truth(content, directory)
@@ -493,7 +491,7 @@ class Problem:
 
     @property
     def claim(self) -> Claim:
-        """How the information order is claimed: exactly on every path, or in distribution."""
+        """How the information order is claimed: on every sample path, or in distribution."""
         return self._family.claim(self._system)
 
     def order(self, policies: Array) -> InformationOrder:
@@ -511,11 +509,11 @@ class Problem:
         return self._family.restart(self._system)
 
     def can_widen(self, axis: int) -> tuple[bool, bool]:
-        """Whether the range of a parameter could be given a lower end, and a higher one."""
+        """Whether the range of a parameter could be extended downwards, and upwards."""
         return self._family.can_widen(axis)
 
     def preference(self, policies: Array) -> Array | None:
-        """Which of policies that inform each other to play; see :class:`PolicyFamily`."""
+        """Preference among policies that inform each other; see :class:`PolicyFamily`."""
         return self._family.preference(as_policies(policies))
 
     @property
@@ -534,7 +532,7 @@ class Problem:
         return self._family.path_evaluator(self, as_policies(policies))
 
     def simulator(self, truth: Any, seed: int = 0) -> Any:
-        """The true system: this problem under that truth."""
+        """The true system: this problem with its truth."""
         return self._system.simulator(self, truth, seed)
 
     def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array] | None:
@@ -547,7 +545,7 @@ class Problem:
         return self._system.control(self)
 
     def tabular(self, radius: float | None = None) -> Tabular | None:
-        """States and actions as a table, for learners that count; None if there is none."""
+        """States and actions as a table, for tabular learners; None if there is none."""
         return self._system.tabular(self, radius)
 
     def describe(self) -> dict[str, object]:
@@ -602,12 +600,12 @@ def _with_policies(content: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 class PolicyController(Controller):
-    """A policy of a family as a controller: any family's of the same system.
+    """A policy of any family of the same system, as a controller.
 
     Parameters
     ----------
     problem : Problem. The system, with the family of the policy.
-    policy : its parameters.
+    policy : tuple of float. Its parameters.
     """
 
     def __init__(self, problem: Problem, policy: Policy) -> None:
@@ -628,7 +626,7 @@ class PolicyController(Controller):
         return names or self.problem.policy_class.names
 
     def act(self, states: Array) -> Array:
-        """What the policy does."""
+        """The actions of the policy in these states."""
         control = self.problem.control
         if states.shape[1] != len(control.states):
             raise InputError(
@@ -659,9 +657,9 @@ class PolicyController(Controller):
 
 
 class Simulator(Stateful, ABC):
-    """The truth: plays policies and knows what they cost.
+    """The true system: plays policies and knows their true costs.
 
-    A subclass writes how policies are played, and declares its state in ``saved``. Where the
+    A subclass implements how policies are played, and declares its state in ``saved``. Where the
     problem has a ``control``, it is a :class:`~iopea.problems.stepped.SteppedSimulator`.
     """
 
@@ -678,10 +676,10 @@ class Simulator(Stateful, ABC):
 
     @abstractmethod
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
-        """Play a policy from the present state on; stop early at s_1 if so asked."""
+        """Play a policy from the present state on; with ``until_start``, stop early at s_1."""
 
     def carry_out(self, play: Play, most: int) -> Rollout:
-        """Do what a learner asks for, for at most so many steps."""
+        """Play what a learner asks for, for at most ``most`` steps."""
         steps = min(play.steps, most)
         if isinstance(play.policy, Controller):
             return self.drive(play.policy, steps, play.copies)
@@ -702,7 +700,7 @@ class Simulator(Stateful, ABC):
         """Batch sums of the true cost of policies, an array (n, d), on common noise."""
 
     def hindsight(self, policies: Array, steps: int) -> Array:
-        """Average true cost of policies on the noise that this run's first steps have met."""
+        """Average true cost of policies on the noise of this run's first steps."""
         averages = np.empty(len(policies))
         for number, policy in enumerate(policies):
             system = self.problem.simulator(self.truth, self.seed)
@@ -711,16 +709,16 @@ class Simulator(Stateful, ABC):
         return averages
 
     def state_dict(self) -> State:
-        """Everything needed to go on, as JSON values and arrays."""
+        """The full state, as JSON values and arrays."""
         return {"system": self._state(), "seed": str(self.seed)}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+        """Resume from a saved state."""
         self._load(state["system"])
-        self.seed = int(state["seed"])  # of which hindsight and further copies are made
+        self.seed = int(state["seed"])  # hindsight and further copies use it
 
     def _state(self) -> State:
-        """What is saved of the system: all that is declared."""
+        """The state of the system: all that ``saved`` declares."""
         return gather(self)
 
     def _load(self, state: State) -> None:

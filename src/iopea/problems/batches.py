@@ -1,4 +1,4 @@
-"""Costs of candidates, cut into batches of equal length that grow with the data."""
+"""Batch sums of the candidates' costs, in batches of equal length that grow with the data."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from iopea.types import Array, Estimates, Indices, Mask
 
 #: Length of the first batches.
 FIRST_BATCH = 4
-#: At this many batches neighbours are joined, and batches become twice as long.
+#: At this many batches, adjacent ones are merged and the batch length doubles.
 MOST_BATCHES = 256
-#: The most batch costs to hold; above it, fewer batches are kept.
+#: Most batch sums in memory; with more policies, fewer batches are kept.
 MOST_COSTS = 2**25
-#: Batches filled between two calls of :meth:`Batches.add`, so that no copy grows large.
+#: Most batches filled between two calls of :meth:`Batches.add`, which limits temporary memory.
 _BATCHES_AT_A_TIME = 16
-#: At this many batches of a group, neighbours are joined.
+#: At this many batches of a group, adjacent ones are merged.
 MOST_GROUPED = 128
-#: No batch was filled.
+#: Stands for no filled batch.
 _NONE = np.empty((0, 0))
 
 
 class Batches(Stateful):
-    """The cost of the batch in progress and of the finished ones.
+    """The costs of the batch in progress and of the finished batches.
 
-    Where batches are cut depends on the number of steps alone, not on how the
-    steps were delivered. The number of batches is even whenever they are joined.
+    Batch boundaries depend only on the number of steps, not on how the steps were split into calls.
+    The number of batches is even whenever they are merged.
     """
 
     saved = parts(running=array, filled=int, size=int, costs=array)
@@ -43,18 +43,18 @@ class Batches(Stateful):
 
     @property
     def most(self) -> int:
-        """How many batches are held at the most: 256, fewer for very large nets."""
+        """Most batches that are kept: 256, fewer for very large nets."""
         room = max(32, MOST_COSTS // max(self.running.size, 1))
         return int(min(MOST_BATCHES, 2 ** (room.bit_length() - 1)))
 
     @property
     def room(self) -> int:
-        """Steps to take before :meth:`add` is due."""
+        """Steps that may pass before :meth:`add` is due."""
         batches = min(self.most - len(self.costs), _BATCHES_AT_A_TIME)
         return batches * self.size - self.filled
 
     def add(self, steps: int, costs: Array) -> None:
-        """Count ``steps``, during which these batches were filled."""
+        """Add ``steps`` steps, during which these batches were filled."""
         self.filled = (self.filled + steps) % self.size
         if len(costs):
             self.costs = np.concatenate([self.costs, costs])
@@ -69,17 +69,17 @@ class Batches(Stateful):
 
 
 class GroupedBatches(Stateful):
-    """Costs of groups of policies, each group judged by steps of its own.
+    """Costs of groups of policies, each group estimated from its own steps.
 
-    Where the batches of a group are cut depends on the number of its steps alone. Row b holds the
-    b-th batch of every group, so that rows are few, whatever the number of groups; batches of
-    different groups are independent, and any may share a row.
+    Batch boundaries of a group depend only on the number of its steps. Row b holds the b-th batch
+    of every group, so that rows are few whatever the number of groups; batches of different groups
+    are independent, so any of them may share a row.
 
     Parameters
     ----------
     groups : array (n,). The group of each policy.
-    count : int. How many groups there are: 0, 1, and so on.
-    first : int. Length of the first batches; 1 will do where steps are independent.
+    count : int. Number of groups, which are numbered from 0.
+    first : int. Length of the first batches; 1 is enough where steps are independent.
     """
 
     saved = parts(groups=indices, finished=indices, filled=indices, size=indices, sums=array)
@@ -97,12 +97,12 @@ class GroupedBatches(Stateful):
         self._sums = np.zeros((1, self._groups.size))
 
     def add(self, group: int, costs: Array) -> None:
-        """Count steps of a group: an array (steps, members), or (steps, 1) if all cost the same."""
+        """Add steps of a group: an array (steps, members), or (steps, 1) if all cost the same."""
         members = np.flatnonzero(self._groups == group)
         while len(costs):
             room, row = self._size[group] - self._filled[group], self._finished[group]
             part, costs = costs[:room], costs[room:]
-            # Added one by one, so that the bits don't depend on how steps were delivered.
+            # Added one by one, so that rounding does not depend on how the steps were split.
             steps = np.empty((len(part) + 1, members.size))
             steps[0], steps[1:] = self._sums[row, members], part
             self._sums[row, members] = np.add.accumulate(steps)[-1]
@@ -123,7 +123,7 @@ class GroupedBatches(Stateful):
             self._sums = np.concatenate([self._sums, np.zeros_like(self._sums)])
 
     def estimates(self, steps: int = 1) -> Estimates:
-        """Sums and sizes by batch, the ones in progress included, each step counted as so many."""
+        """Sums and sizes of all batches, also unfinished ones; a step counts ``steps`` times."""
         rows = int((self._finished + (self._filled > 0)).max(initial=0))
         row = np.arange(rows)[:, None]
         sizes = np.where(row < self._finished, self._size, 0)

@@ -1,4 +1,4 @@
-"""States and actions of a system, for those who act step by step and not by a policy."""
+"""The MDP view of a system, for learners that choose an action in each state."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from iopea.types import Array, Controller, Policy
 
 
 class Control(ABC):
-    """What can be seen before each step of a system, and done in it.
+    """The states and actions of a system.
 
     Attributes
     ----------
-    states, actions : tuples of str. Names of the numbers that make a state, and an action.
-    records : tuple of str. What is written down of each step, beside these.
-    highest_state, highest_action : arrays. The largest values to be expected; the least are 0.
-    whole : bool. Whether states and actions are whole numbers.
+    states, actions : tuples of str. Names of the components of a state and of an action.
+    records : tuple of str. Further columns of the record of a step.
+    highest_state, highest_action : arrays. Largest values to be expected; the least are 0.
+    whole : bool. Whether states and actions are integers.
     """
 
     states: tuple[str, ...]
@@ -36,22 +36,22 @@ class Control(ABC):
 
     @abstractmethod
     def actions_of(self, policies: Array, states: Array) -> Array:
-        """What policies of the class, an array (n, d), do in states, an array (n, k)."""
+        """Actions of policies of the class, an array (n, d), in states, an array (n, k)."""
 
     @abstractmethod
     def costs(self, columns: Mapping[str, Array]) -> Array:
-        """The cost of each step by its records, up to a term that no action changes."""
+        """The cost of each step from its record, up to a term that no action changes."""
 
     def lengths(self, columns: Mapping[str, Array]) -> Array:
-        """How long each step was, in units of the average cost."""
+        """The duration of each step, in the time unit of the average cost."""
         return np.ones(len(columns[self.actions[0]]))
 
     def as_policy(self, controller: Controller) -> Policy | None:
-        """The policy of the class that acts like a controller, where the two can be compared."""
+        """The policy of the class that acts like a controller; None if unknown."""
         return None
 
     def check_records(self, columns: Mapping[str, Array]) -> None:
-        """Refuse states and actions that can't be: below 0, or not whole where they are."""
+        """Refuse states and actions that are negative, or not integers where they must be."""
         names = (*self.states, *self.actions)
         values = np.array([columns[name] for name in names])
         wrong = values < 0
@@ -65,11 +65,11 @@ class Control(ABC):
             )
 
     def within(self, states: Array, actions: Array) -> Array:
-        """Actions, cut to what the system is made for in these states."""
+        """Actions, clipped to the feasible ones in these states."""
         return np.asarray(np.clip(actions, 0.0, self.highest_action))
 
     def check(self, states: Array, actions: Array) -> Array:
-        """Refuse actions that are none."""
+        """Refuse actions of a wrong shape, negative ones and those that are not finite."""
         values = np.asarray(actions, dtype=np.float64)
         if values.shape != (len(states), len(self.actions)):
             raise InputError(

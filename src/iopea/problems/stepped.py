@@ -1,4 +1,4 @@
-"""Systems that can be run step by step: one, or many copies side by side."""
+"""Simulators that can be run step by step: one system, or many copies in parallel."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from iopea.problems.base import Problem, Simulator
 from iopea.seeds import seed_for
 from iopea.types import Array, Controller, Rollout, State, Trajectory
 
-#: Rounds of which noise is drawn at once where no records are kept.
+#: Rounds for which noise is drawn at once where no records are kept.
 _ROUNDS_AHEAD = 32
 
 
 class SteppedSimulator(Simulator):
-    """A simulator that also says how one step goes, for controllers.
+    """A simulator that can also take single steps, for controllers.
 
-    A subclass writes :meth:`_row`, :meth:`_set_row`, :meth:`_noise` and :meth:`_advance`, and is
-    made of a problem, its truth and a seed.
+    A subclass implements :meth:`_row`, :meth:`_set_row`, :meth:`_noise` and :meth:`_advance`, and
+    is created from a problem, its truth and a seed.
     """
 
     def __init__(self, problem: Problem, truth: Any, seed: int = 0) -> None:
@@ -32,8 +32,8 @@ class SteppedSimulator(Simulator):
     def drive(self, controller: Controller, steps: int, copies: int = 1) -> Rollout:
         """Let a controller act from the present state on.
 
-        Several copies of the system, each with noise of its own, take a step in turn; the
-        first is this one.
+        Several copies of the system, each with its own noise, take steps in turn; the first copy
+        is this system.
         """
         control = self.problem.control
         if control is None:
@@ -57,7 +57,7 @@ class SteppedSimulator(Simulator):
             now = (self._turn + done) % copies
             last = min(done + copies - now, steps)
             chosen = slice(now, now + last - done)
-            # All states are looked at in every round, so that where a run is cut changes nothing.
+            # The controller sees all states in every round, wherever the run is interrupted.
             actions = control.check(states, controller.act(states))[chosen]
             part = rows[done:last]
             part[:, :wide] = states[chosen]
@@ -75,16 +75,16 @@ class SteppedSimulator(Simulator):
     def average_cost(
         self, act: Callable[[Array], Array], rounds: int, settling: int, copies: int
     ) -> float:
-        """Average cost per unit of time of many copies side by side, of which no records are kept.
+        """Average cost per unit of time of many parallel copies, without keeping records.
 
-        They begin in the present state, which does not change, and share the noise of this
-        system: each round has the next numbers of it.
+        They start in the present state, which does not change, and share the noise of this system:
+        each round uses the next numbers of it.
 
         Parameters
         ----------
         act : callable. The actions in states, arrays (copies, actions) and (copies, k).
-        rounds, settling : int. Steps of each copy that count, and those before them.
-        copies : int.
+        rounds, settling : int. Steps of each copy that count, and steps before them that don't.
+        copies : int. Number of copies.
         """
         control = self.problem.control
         if control is None:
@@ -106,11 +106,11 @@ class SteppedSimulator(Simulator):
     def costs_on_path(
         self, controllers: Sequence[Controller], steps: int, batches: int, seed: int
     ) -> dict[Controller, float]:
-        """Average true costs on the path of :meth:`costs`, of those that can be run along it."""
+        """Average true costs on the sample path of :meth:`costs`, where controllers can use it."""
         return {}
 
     def _add_copies(self, number: int) -> None:
-        """See that there are so many copies beside this system."""
+        """Create copies until there are this many besides this system."""
         while len(self._copies) < number:
             seed = seed_for("copy", self.seed, len(self._copies)).entropy
             self._copies.append(type(self)(self.problem, self.truth, cast(int, seed)))
@@ -121,7 +121,7 @@ class SteppedSimulator(Simulator):
 
     @abstractmethod
     def _set_row(self, row: Array) -> None:
-        """Go to a state."""
+        """Set the present state."""
 
     @abstractmethod
     def _noise(self, steps: int) -> Array:
@@ -129,19 +129,19 @@ class SteppedSimulator(Simulator):
 
     @abstractmethod
     def _advance(self, states: Array, actions: Array, noise: Array) -> tuple[Array, Array]:
-        """One step in each of these states, changed in place: records (n, c) and true costs."""
+        """Take one step in each state, in place; return records (n, c) and true costs."""
 
     def _elapsed(self, columns: Mapping[str, Array]) -> float | None:
         """Time that has passed, where steps differ in length."""
         return None
 
     def state_dict(self) -> State:
-        """The system, and its copies."""
+        """The state of the system and its copies."""
         copies = {str(i): system.state_dict() for i, system in enumerate(self._copies)}
         return {**super().state_dict(), "turn": self._turn, "copies": copies}
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+        """Resume from a saved state."""
         super().load_state_dict(state)
         self._turn = int(state["turn"])
         self._copies = []

@@ -1,13 +1,12 @@
-"""A problem as a table of states and actions, for learners that count.
+"""A problem as a table of states and actions, for tabular learners.
 
-A *pair* is a state with an action that is allowed there; the pairs of a state stand one after the
-other. The *outcomes* of a pair are numbered, and each leads to a known state. Pairs of the same
-*kind* have the same law of outcomes, whatever the states these lead to: what is seen of one is seen
-of all of them.
+A *pair* is a state with a feasible action; pairs are grouped by state. The *outcomes* of a pair are
+numbered, and each leads to a known state. Pairs of the same *kind* have the same distribution of
+outcomes, whatever states these lead to, so an observation of one pair counts for all of its kind.
 
-A step tells of the kind of its own pair, and often of more: what else would have happened, by the
-same noise, had another pair been there. Both are counts of outcomes by kind, so that nothing is
-ever kept by pair of states.
+A step reveals an outcome of its own pair, and often of others: what would have happened, with the
+same noise, at another pair. Both are counted as outcomes by kind, so no counts by pair of states
+are needed.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from iopea.types import Array, Controller, Indices, Policy, Trajectory
 
 
 class Steps(NamedTuple):
-    """What happened in observed steps.
+    """Observed steps as state-action pairs and outcomes.
 
     Attributes
     ----------
@@ -37,14 +36,14 @@ class Steps(NamedTuple):
 
 
 class Revealed(NamedTuple):
-    """What observed steps tell of pairs or their kinds, in the order of the steps.
+    """Outcomes that observed steps reveal, by kind of pair, in the order of the steps.
 
     Attributes
     ----------
-    kinds, outcomes, weights : arrays (m,). Outcomes, and how much of an observation each is: what
-        is known in expectation alone counts in parts, and a step that lasts longer for more.
-    costs : array (m,). Costs that were seen with them.
-    seen : array (k,). The kinds of which each step told, each once per step at the most.
+    kinds, outcomes, weights : arrays (m,). Outcomes and their weights: an outcome that is known
+        only in expectation has fractional weights, and a longer step a larger one.
+    costs : array (m,). Costs observed with them.
+    seen : array (k,). The kinds that each step reveals, each at most once per step.
     """
 
     kinds: Indices
@@ -57,13 +56,13 @@ class Revealed(NamedTuple):
 class Tabular(ABC):
     """States and actions of a problem, numbered.
 
-    The numbers are known at once; the arrays are made when they are first asked for.
+    The sizes are known at once; the arrays are computed at first use.
 
     Attributes
     ----------
-    states, pairs, outcomes, kinds : int. How many there are; outcomes of any one pair [S, P, M].
-    start : int. The state before the first step.
-    advice : str. How to make it smaller, to end a sentence.
+    states, pairs, outcomes, kinds : int. Their numbers; outcomes are those of one pair [S, P, M].
+    start : int. The initial state.
+    advice : str. How to make the table smaller, as the end of a sentence.
     """
 
     states: int
@@ -76,12 +75,12 @@ class Tabular(ABC):
     @cached_property
     @abstractmethod
     def first(self) -> Indices:
-        """Where the pairs of each state begin, and their number: an array (S + 1,)."""
+        """The first pair of each state, then the number of pairs: an array (S + 1,)."""
 
     @cached_property
     @abstractmethod
     def following(self) -> Indices:
-        """The state that each outcome leads to; -1 where it can't happen: an array (P, M)."""
+        """The state that each outcome leads to; -1 where impossible: an array (P, M)."""
 
     @cached_property
     @abstractmethod
@@ -91,14 +90,16 @@ class Tabular(ABC):
     @cached_property
     @abstractmethod
     def outcome_costs(self) -> Array | None:
-        """What outcomes cost, an array (P, M), where they fix that; None if not."""
+        """The cost of each outcome, an array (P, M); None if outcomes don't determine costs."""
 
     @cached_property
     def cost_bounds(self) -> tuple[Array, Array]:
         """The least and the largest cost of each pair, arrays (P,)."""
         costs = self.outcome_costs
         if costs is None:
-            raise InputError("A table whose outcomes don't fix costs must say its cost_bounds.")
+            raise InputError(
+                "A table whose outcomes don't determine costs must define cost_bounds."
+            )
         possible = self.following >= 0
         return (
             np.where(possible, costs, np.inf).min(axis=1),
@@ -106,32 +107,32 @@ class Tabular(ABC):
         )
 
     def finer(self) -> Tabular | None:
-        """The same on a finer grid; None where there is no grid, or one that can't be refined."""
+        """The table on a finer grid; None where there is no grid, or it can't be refined."""
         return None
 
     @abstractmethod
     def playing(self, choice: Indices) -> Policy | Controller:
-        """How to play one pair per state, an array (S,)."""
+        """The policy or controller that plays one pair per state, an array (S,)."""
 
     @abstractmethod
     def steps(self, trajectory: Trajectory) -> Steps:
         """Observed steps as pairs and outcomes."""
 
     def own(self, trajectory: Trajectory) -> Revealed:
-        """What observed steps tell of their own pairs."""
+        """The outcomes of the pairs that were played."""
         pairs, outcomes, costs = self.steps(trajectory)
         return Revealed(pairs, outcomes, np.ones(pairs.size), costs, pairs)
 
     @abstractmethod
     def revealed(self, trajectory: Trajectory) -> Revealed:
-        """What observed steps tell of kinds of pairs, their own included.
+        """All outcomes that the steps reveal, by kind of pair.
 
-        Costs are of use only where outcomes don't fix them.
+        Costs are used only where outcomes don't determine them.
         """
 
 
 class EveryAction(Tabular):
-    """A table in which every action is allowed in every state, and policies list one of each."""
+    """A table in which every action is feasible in every state; a policy lists one per state."""
 
     def __init__(self, states: int, actions: int, outcomes: int) -> None:
         self.states, self.actions, self.outcomes = states, actions, outcomes
@@ -139,12 +140,12 @@ class EveryAction(Tabular):
 
     @cached_property
     def first(self) -> Indices:
-        """As many pairs for each state as there are actions."""
+        """Each state has one pair per action."""
         return np.arange(self.states + 1) * self.actions
 
     @cached_property
     def kind_of(self) -> Indices:
-        """Each pair has a law of its own."""
+        """Each pair is its own kind."""
         return np.arange(self.pairs)
 
     def playing(self, choice: Indices) -> Policy:

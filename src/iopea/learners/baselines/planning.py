@@ -1,19 +1,19 @@
 r"""Compiled planning in tables of states and actions, for average costs.
 
-A table lists pairs of a state and an action, those of a state one after the other. The outcomes of
-a pair j are numbered; outcome o leads to the state ``following[j, o]``, or is impossible where that
-is -1. Under a model with costs c and probabilities p, relative value iteration repeats
+A table lists state-action pairs, grouped by state. The outcomes of a pair j are numbered; outcome o
+leads to the state ``following[j, o]``, or is impossible where that is -1. Under a model with costs
+c and probabilities p, relative value iteration repeats
 
 .. math:: (T v)(s) = \min_{j \in s} \Big( c_j + \sum_o p_j(o)\, v(s'_{j,o}) \Big),
 
-and at any v the least average cost lies between the smallest and the largest difference
-:math:`(T v)(s) - v(s)`, if it is the same from everywhere. Only a part of the difference is added
-to v, which makes every chain aperiodic and changes neither policy nor cost (Puterman 1994, section
+and for any v the least average cost, if it is the same from every state, lies between the smallest
+and the largest difference :math:`(T v)(s) - v(s)`. Only a share of the difference is added to v,
+which makes every chain aperiodic and changes neither policy nor cost (Puterman 1994, section
 8.5.4).
 
-In *extended* value iteration (Jaksch, Ortner and Auer 2010) the probabilities of a pair are any
-within a distance :math:`\sum_o |q(o) - p_j(o)| \le d_j`, and the best of them are taken: the
-outcome with the least v gains :math:`d_j / 2`, and the ones with the largest v lose it.
+*Extended* value iteration (Jaksch, Ortner and Auer 2010) also minimises over all probabilities q
+with :math:`\sum_o |q(o) - p_j(o)| \le d_j`: the outcome with the least v gains :math:`d_j / 2`,
+and the ones with the largest v lose it.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from iopea.types import Array, Indices
 
 #: Share of each difference that is added to the values.
 _SHARE = 0.9
-#: Rounds after which planning ends.
+#: Most iterations.
 _MOST_ROUNDS = 20_000
-#: It also ends where the bounds have come no nearer in so many rounds than to this share of their
-#: distance: in a model of several parts, whose costs differ, they never meet.
+#: Iteration also ends if in this many rounds the gap between the bounds did not shrink to this
+#: share: in a multichain model with different average costs the bounds never meet.
 _LOOKED_AT, _NO_NEARER = 50, 0.999
-#: States up to which policies are solved exactly where values don't settle, how often they are
-#: improved at the most, by what share of the values, and how large these may be.
+#: Policy iteration, where value iteration does not converge: most states, most improvements, least
+#: relative improvement, and largest values relative to the costs.
 _MOST_SOLVED, _MOST_IMPROVEMENTS, _SAME_WORTH, _TOO_LARGE = 1500, 100, 1e-12, 1e9
-#: Further than any number of steps.
+#: Stands for infinitely many steps.
 FAR = 2**62
 
 
 class Plan(NamedTuple):
-    """What planning has found.
+    """The result of planning.
 
     Attributes
     ----------
@@ -56,11 +56,11 @@ class Plan(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _hopeful(values, leads, likely, distance):  # type: ignore[no-untyped-def]
-    """The least expected value of a pair within a distance of its probabilities.
+def _optimistic(values, leads, likely, distance):  # type: ignore[no-untyped-def]
+    """The least expected value of a pair within an L1 distance of its probabilities.
 
-    The states that its outcomes lead to and their probabilities are sorted by value, in place: they
-    nearly were so before.
+    Sorts the next states and their probabilities by value, in place, by insertion: from one
+    iteration to the next they are nearly sorted.
     """
     mean = 0.0
     for outcome in range(leads.size):
@@ -84,9 +84,9 @@ def _hopeful(values, leads, likely, distance):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _compact(probabilities, distances, following):  # type: ignore[no-untyped-def]
-    """The outcomes of all pairs that count, one pair after the other, and where each begins.
+    """Next states and probabilities of all outcomes, by pair, and where each pair begins.
 
-    Of pairs whose probabilities may be off, these are all that are possible.
+    Only outcomes with a positive probability; all possible ones for pairs with a distance.
     """
     pairs, outcomes = following.shape
     begin = np.zeros(pairs + 1, np.int64)
@@ -118,7 +118,7 @@ def _plan(costs, probabilities, distances, first, following, tolerance, rounds):
                 value = costs[pair]
                 if distances[pair] > 0:
                     own = slice(begin[pair], begin[pair + 1])
-                    value += _hopeful(values, leads[own], likely[own], distances[pair])
+                    value += _optimistic(values, leads[own], likely[own], distances[pair])
                 else:
                     for place in range(begin[pair], begin[pair + 1]):
                         value += likely[place] * values[leads[place]]
@@ -129,7 +129,7 @@ def _plan(costs, probabilities, distances, first, following, tolerance, rounds):
             low, high = min(low, changes[state]), max(high, changes[state])
         if high - low <= tolerance:
             break
-        # What lies S steps ahead shows only after S rounds.
+        # Costs up to S steps ahead affect the values only after S rounds.
         if number_of_round >= states and number_of_round % _LOOKED_AT == 0:
             if high - low > _NO_NEARER * distance:
                 break
@@ -156,9 +156,8 @@ def plan(
     probabilities : array (P, M). Probabilities of its outcomes, 0 where impossible.
     first : array (S + 1,). Where the pairs of each state begin, and their number.
     following : array (P, M). The state that each outcome leads to; -1 where impossible.
-    tolerance : float. Between the bounds on the average cost when planning ends.
-    distances : array (P,), optional. How far the probabilities may be off, by their absolute
-        differences [d].
+    tolerance : float. Gap between the bounds on the average cost at which planning ends.
+    distances : array (P,), optional. L1 radius of the set of probabilities of each pair [d].
 
     Examples
     --------
@@ -182,9 +181,9 @@ def plan(
 def _iterate(
     costs: Array, probabilities: Array, first: Indices, following: Indices, found: Plan
 ) -> Plan:
-    """Policy iteration from a plan on: for chains so slow that values don't settle.
+    """Policy iteration from a plan, for chains on which value iteration is too slow.
 
-    A model of several parts has no single average cost: then the plan is left as it is.
+    A multichain model has no single average cost: then the plan is returned unchanged.
     """
     states = first.size - 1
     here, choice = np.arange(states), found.choice
@@ -240,19 +239,19 @@ def _free_steps(start, choice, kinds, following, missing, reached, waiting):  # 
 def free_steps(
     start: int, choice: Indices, kinds: Indices, following: Indices, missing: Indices
 ) -> int:
-    """Steps that must pass before one of a kind of which enough were then seen.
+    """Least number of steps after which some kind of pair may have been seen often enough.
 
     Parameters
     ----------
     start : int. The present state.
     choice : array (S,). The pair that is played in each state.
-    kinds : array (P,). The kind of each pair; a step shows each kind once at the most.
+    kinds : array (P,). The kind of each pair; a step reveals each kind at most once.
     following : array (P, M). The state that each outcome leads to; -1 where impossible.
-    missing : array (kinds,). How often each kind has still to be seen.
+    missing : array (kinds,). How many more times each kind must be seen.
 
     Examples
     --------
-    From state 0 it takes two steps at least to be seen in state 1.
+    From state 0 it takes at least two steps to visit the pair of state 1.
 
     >>> free_steps(0, np.array([0, 1]), np.array([0, 1]), np.array([[0, 1], [0, 1]]),
     ...            np.array([9, 1]))

@@ -9,21 +9,21 @@ With the value V of a critic, the advantage of each step is estimated by
 the actor on min(ρ A, clip(ρ, 1 - ε, 1 + ε) A), where ρ is the likelihood ratio of the action
 under the new and the old actor, the critic on the squared error. Then a new rollout begins.
 
-Whole actions have a probability each. Others are normal: an action a from -1 to 1 stands for the
-share ((a + 1) / 2)³ of the most that is possible in the state, one action after another. So the
-actor is not blind where orders would have to be cut, and small orders can be told apart.
+Integer actions are categorical. Continuous ones are normal: an action a from -1 to 1 stands for
+the share ((a + 1) / 2)³ of the largest feasible value in the state, one component after another. So
+the actor keeps a gradient where orders would have to be clipped, and it can resolve small orders.
 
-What counts is the average cost and nothing ever ends. So the reward is r_t = (ĝ - c_t) / σ, where
-c_t is the cost as far as it can be seen, ĝ its running mean and σ the running standard deviation
-of its discounted sums; γ is near 1; and the value of the states in which a rollout ends stands
-for what follows. To see these states, one more round is played, from which nothing is learned.
+The objective is the long-run average cost, without terminal states. So the reward is
+r_t = (ĝ - c_t) / σ, where c_t is the observable cost, ĝ its running mean and σ the running standard
+deviation of its discounted sums; γ is near 1; and a rollout is bootstrapped from the value of its
+last states. To observe these states, one more round is played, from which nothing is learned.
 
-It assumes nothing of the system but that the state it sees tells all that matters. It may see
-states, actions and what is written down of each step, never the demand that was lost. It learns
-no policy of the class but a network, which may be better or worse than any of them.
+It assumes only that the observed state is Markov. It observes states, actions and the record of
+each step, never lost demand. It learns a network, not a policy of the class, which may be better or
+worse than any of them.
 
-States are normalised by their running mean and standard deviation. Both stay as they are during a
-rollout and are part of the recommendation, so that it does what was learned.
+States are normalised by their running mean and standard deviation. Both are fixed during a rollout
+and are part of the recommendation, so that it acts as it was trained.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ from iopea.types import Array, Play, Trajectory
 if TYPE_CHECKING:
     from iopea.learners.baselines.ppo_network import Network
 
-#: Standard deviation of the first actions, where the range is from -1 to 1.
+#: Initial standard deviation of continuous actions, whose range is from -1 to 1.
 _FIRST_DEVIATION = 0.5
-#: Share of the learning rate that is left at the horizon, to which it falls in a line.
+#: Share of the learning rate that is left at the horizon, after a linear decay.
 _LEAST_RATE = 0.05
 
 
 class PPO(Learner):
-    """Proximal policy optimisation on copies of the system, by Stable-Baselines3.
+    """Proximal policy optimisation on parallel copies of the system, by Stable-Baselines3.
 
     Hyperparameters that are not given are those in ``tuning/ppo.toml``.
 
     Parameters
     ----------
     problem : Problem. One with states and actions.
-    horizon : int, optional. Steps of the whole run [T]: the learning rate falls towards its end.
-    seed : int. Of the first weights, of exploring, and of minibatches.
-    copies : int. Systems side by side [n].
-    rounds : int. Steps of each of them that an update learns from [m].
-    epochs : int. Times that an update goes through them.
-    minibatch : int. Steps of one step of Adam.
-    learning_rate : float. Of Adam.
-    gamma, gae_lambda : float. Discount, and that of the advantages beside it [γ, λ].
+    horizon : int, optional. Steps of the whole run [T]: the learning rate decays towards its end.
+    seed : int. Seed of the initial weights, the exploration and the minibatches.
+    copies : int. Number of parallel systems [n].
+    rounds : int. Steps of each system per update [m].
+    epochs : int. Passes over the rollout per update.
+    minibatch : int. Size of a minibatch, in steps.
+    learning_rate : float. Learning rate of Adam.
+    gamma, gae_lambda : float. Discount factor, and parameter of the advantage estimation [γ, λ].
     entropy : float. Weight of the entropy of the actions.
     width : int. Units in each of two hidden layers.
 
@@ -146,7 +146,7 @@ class PPO(Learner):
         return {**super().settings(), **self._hyper}
 
     def recommend(self) -> NetworkController:
-        """The actor without exploring: its most likely action, or the mean of its orders."""
+        """The actor without exploration: its most likely action, or the mean of its orders."""
         return self._actor
 
     def _new_network(self) -> Network:
@@ -179,7 +179,7 @@ class PPO(Learner):
         )
 
     def _open_rollout(self) -> None:
-        """Draw the noise of a rollout ahead, one more round included, and begin with no steps."""
+        """Draw the noise of the next rollout plus one round, and clear the recorded steps."""
         rng = np.random.Generator(self._bits)
         rounds, copies = self._rounds + 1, self._copies
         if self._control.whole:
@@ -191,7 +191,7 @@ class PPO(Learner):
         self._prepare()
 
     def _prepare(self) -> None:
-        """What the state of the learner makes of the rollout in progress."""
+        """Rebuild the actor from the learner's state."""
         self._actor = NetworkController(
             self._control,
             self._network.layers(),
@@ -206,7 +206,7 @@ class PPO(Learner):
         self._prepare()
 
     def _ask(self) -> Play:
-        # One round at a time: its noise is part of the controller, which therefore never changes.
+        # One round at a time: the noise is part of the controller, which is immutable.
         if self._play is None:
             number, into = divmod(self._told, self._copies)
             self._play = Play(
@@ -227,14 +227,14 @@ class PPO(Learner):
             self._learn()
 
     def _learn(self) -> None:
-        """Update the networks by a whole rollout, then the statistics, and begin another."""
+        """Update the networks by a full rollout, then the statistics, and open the next rollout."""
         control, rounds, copies = self._control, self._rounds, self._copies
         columns = dict(zip(control.columns, self._rows.T, strict=True))
         states = self._rows[:, : len(control.states)]
         if control.whole:
             actions = columns[control.actions[0]][:, None]
         else:
-            # As drawn, not as placed: the likelihood is that of actions before they are cut.
+            # As drawn, not as ordered: the likelihood is that of actions before clipping.
             actions = self._actor.drawn(states, self._noise.reshape(len(states), -1))
         observations = self._actor.observations(states).reshape(rounds + 1, copies, -1)
         self._network.update(
@@ -254,9 +254,9 @@ class PPO(Learner):
         self._open_rollout()
 
     def _rewards(self, costs: Array, lengths: Array) -> Array:
-        """Costs below their running mean, over the deviation of their discounted sums.
+        """Running mean minus cost, over the standard deviation of the discounted sums.
 
-        The mean is per unit of time, so that a long step may cost more than a short one.
+        The mean is per unit of time, since steps may differ in length.
         """
         self._costs.add(np.column_stack([costs.ravel(), lengths.ravel()]))
         cost, length = self._costs.mean

@@ -1,4 +1,4 @@
-"""What ``ppo`` plays and recommends: a network in NumPy, with the statistics of its inputs."""
+"""The policy of ``ppo``: a network in NumPy, with the statistics that normalise its inputs."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from iopea.types import Array, Controller
 Floats = NDArray[np.float32]
 Layers = tuple[tuple[Floats, Floats], ...]
 
-#: Normalised states are cut to this many standard deviations.
+#: Normalised states are clipped to this many standard deviations.
 _FAR = 10.0
-#: What a variance is at least.
+#: Lower bound on variances.
 _LEAST_VARIANCE = 1e-8
-#: Whole states that are shown one by one are fewer.
+#: With fewer integer states than this, the action in each state is shown.
 _FEW = 10
-#: Products of one multiplication of matrices, up to which it is not worth more than one thread.
+#: Multiplications in one matrix product, up to which BLAS uses a single thread.
 _MOST_PRODUCTS = 2**18
-#: Points and weights by which the mean over normal noise is taken.
+#: Gauss-Hermite quadrature for means over normal noise.
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)
 _WEIGHTS /= _WEIGHTS.sum()
 
 
 class NetworkController(Controller):
-    """A network that acts, with noise or without.
+    """A network that acts, with exploration noise or without.
 
-    Without noise it does what is most likely, where actions are whole. Else it orders the mean of
-    what it would order with noise, since that is how it has learned; the most likely order, of a
-    normal number that is cut and cubed, is well below.
+    Without noise it takes the most likely action where actions are integers. Otherwise it orders
+    the mean of its random orders, as it was trained on these; the most likely order, of a normal
+    number that is clipped and cubed, is well below.
 
     Parameters
     ----------
     control : Control. States and actions.
     layers : pairs of arrays. Weights and biases of each layer, with tanh between them.
-    mean, deviation : arrays (k,). Of the states, by which they are normalised.
-    spread : array (m,). Standard deviations of the actions; empty where they are whole.
-    noise : array (n, m), optional. One row for each of n systems that are acted on side by side:
-        a uniform number where actions are whole, else normal ones.
-    update : int. After how many updates.
+    mean, deviation : arrays (k,). Mean and standard deviation of states, for normalisation.
+    spread : array (m,). Standard deviations of continuous actions; empty for integer actions.
+    noise : array (n, m), optional. One row for each of n parallel systems: uniform for integer
+        actions, else standard normal.
+    update : int. Number of updates so far.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class NetworkController(Controller):
         return np.asarray(np.clip(normal, -_FAR, _FAR), dtype=np.float32)
 
     def outputs(self, states: Array) -> Array:
-        """The last layer: logits where actions are whole, else their modes."""
+        """The last layer: logits of integer actions, or modes of continuous ones."""
         inputs = self.observations(states)
         most = max(_MOST_PRODUCTS // self._layers[0][1].size ** 2, 1)
         rest = range(most, len(inputs), most)
@@ -90,11 +90,11 @@ class NetworkController(Controller):
         return np.asarray(values @ weights + biases, dtype=np.float64)
 
     def drawn(self, states: Array, noise: Array) -> Array:
-        """Actions that are not whole, as they are drawn: some may lie outside -1 to 1."""
+        """Continuous actions before clipping: some may lie outside -1 to 1."""
         return np.asarray(self.outputs(states) + noise * self._spread)
 
     def act(self, states: Array) -> Array:
-        """What the network does in these states, one for each row of the noise if there is any."""
+        """Actions in these states; with noise, one state per row of the noise."""
         outputs = self.outputs(states)
         if not self._control.whole:
             if self._noise is not None:
@@ -104,12 +104,12 @@ class NetworkController(Controller):
         if self._noise is None:
             return np.asarray(outputs.argmax(axis=1)[:, None], dtype=np.float64)
         weights = np.exp(outputs - outputs.max(axis=1, keepdims=True)).cumsum(axis=1)
-        # The last sum is left out, so that no rounding leads beyond the last action.
+        # The last sum is left out, so that rounding never leads beyond the last action.
         below = weights[:, :-1] <= self._noise * weights[:, -1:]
         return np.asarray(below.sum(axis=1)[:, None], dtype=np.float64)
 
     def _orders(self, states: Array, shares: Array) -> Array:
-        """Shares of the most that is possible in these states, of one action after another."""
+        """Orders as shares of the largest feasible order, one component after another."""
         orders = np.zeros(shares.shape)
         for number, highest in enumerate(self._control.highest_action):
             orders[:, number] = highest
@@ -118,7 +118,7 @@ class NetworkController(Controller):
         return orders
 
     def table(self) -> dict[str, object]:
-        """Its size and, of few whole states, what it does in each."""
+        """The size of the network and, if states are few integers, the action in each."""
         sizes = [len(weights) for weights, _ in self._layers] + [len(self._layers[-1][1])]
         about: dict[str, object] = {"network": sizes, "updates": self._update}
         if (states := self._few_states()) is not None:
@@ -158,7 +158,7 @@ class NetworkController(Controller):
 
 
 def _shares(actions: Array) -> Array:
-    """What actions from -1 to 1 stand for: cubes, as orders are small beside what is possible."""
+    """Shares for actions from -1 to 1: cubes, since orders are small relative to the largest."""
     roots = np.clip((actions + 1) / 2, 0.0, 1.0)
     return np.asarray(roots * roots * roots)
 
@@ -177,7 +177,7 @@ class Statistics(Stateful):
         return np.sqrt(np.maximum(self.variance, _LEAST_VARIANCE))
 
     def add(self, rows: Array) -> None:
-        """Take in rows, an array (n, k)."""
+        """Add rows, an array (n, k)."""
         total = self.count + len(rows)
         share = len(rows) / total
         shift = rows.mean(axis=0) - self.mean

@@ -1,8 +1,7 @@
-"""The network of ``ppo`` and its updates: Stable-Baselines3's, without an environment of its own.
+"""The network of ``ppo`` and its updates, by Stable-Baselines3 without an environment.
 
-This module imports torch; nothing but :class:`~iopea.PPO` imports it, and only when it is
-made. Nothing here draws from, or changes, the global generators of NumPy and torch: several
-learners may run in threads at once.
+This module imports torch; only :class:`~iopea.PPO` imports it, when one is created. Nothing here
+uses or changes the global generators of NumPy and torch, so several learners may run in threads.
 """
 
 from __future__ import annotations
@@ -23,21 +22,21 @@ from stable_baselines3.common.type_aliases import RolloutBufferSamples
 from iopea.learners.baselines.ppo_controller import Floats, Layers
 from iopea.types import Array, State
 
-#: Gains of the initial weights, which are orthogonal: as Stable-Baselines3 has them.
+#: Gains of the orthogonal initial weights, as in Stable-Baselines3.
 _HIDDEN_GAIN, _ACTION_GAIN, _VALUE_GAIN = 2**0.5, 0.01, 1.0
-#: Of Adam, as Stable-Baselines3 has it.
+#: Epsilon of Adam, as in Stable-Baselines3.
 _ADAM_EPS = 1e-5
-#: While a network is made, torch's generator is put back: one thread at a time.
+#: Held while a network is created, since torch's global generator is forked and restored.
 _MAKING = threading.Lock()
 
 
 @contextlib.contextmanager
 def _one_thread() -> Generator[None, None, None]:
-    """Let torch work in the calling thread alone.
+    """Limit torch to the calling thread.
 
-    On networks as small as these more threads take longer, many times so on a busy machine; and
-    the number of cores must not change a bit. Other threads that use torch already are not
-    touched; one that begins to meanwhile may be left with one thread of torch's.
+    On networks this small more threads are slower, especially on a busy machine, and results must
+    not depend on the number of cores. Threads that already use torch are not affected; a thread
+    that starts to use it meanwhile may keep the limit of one thread.
     """
     usual = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -48,14 +47,14 @@ def _one_thread() -> Generator[None, None, None]:
 
 
 class ShuffledBuffer(RolloutBuffer):
-    """A rollout whose minibatches are drawn by a generator that is handed in."""
+    """A rollout whose minibatches are drawn by a given generator."""
 
     rng: np.random.Generator
 
     def fill(
         self, observations: Floats, actions: Array, rewards: Array, values: Floats, logs: Floats
     ) -> None:
-        """Take in a whole rollout, arrays (rounds, copies, ...); no episode ends."""
+        """Store a full rollout, arrays (rounds, copies, ...); no episode ends in it."""
         self.reset()
         self.observations[:] = observations
         self.actions[:] = actions
@@ -82,14 +81,14 @@ class Network:
 
     Parameters
     ----------
-    numbers : int. Numbers that make an observation.
+    numbers : int. Dimension of an observation.
     actions : Space. ``Discrete``, or a ``Box`` from -1 to 1.
     rounds, copies : int. Shape of a rollout.
     width : int. Units in each of the two hidden layers, of actor and critic.
-    deviation : float. Standard deviation of the first actions, of a ``Box``.
-    rng : Generator. Of the minibatches.
-    seed : int. Of the initial weights.
-    learning_rate : float. Of Adam.
+    deviation : float. Initial standard deviation of actions, for a ``Box``.
+    rng : Generator. Draws the minibatches.
+    seed : int. Seed of the initial weights.
+    learning_rate : float. Learning rate of Adam.
     **settings. Further settings of ``stable_baselines3.PPO``.
     """
 
@@ -144,7 +143,7 @@ class Network:
                 torch.nn.init.zeros_(layer.bias)
 
     def layers(self) -> Layers:
-        """Weights (inputs, outputs) and biases of the actor, the layers in turn."""
+        """Weights (inputs, outputs) and biases of the actor, layer by layer."""
         policy = self._model.policy
         linear = [
             layer
@@ -154,12 +153,12 @@ class Network:
         return tuple((_array(layer.weight).T.copy(), _array(layer.bias)) for layer in linear)
 
     def deviations(self) -> Floats:
-        """Standard deviations of the actions; none where these are discrete."""
+        """Standard deviations of the actions; empty for discrete actions."""
         logs = getattr(self._model.policy, "log_std", None)
         return np.empty(0, np.float32) if logs is None else np.exp(_array(logs))
 
     def modes(self, observations: Floats) -> Array:
-        """What torch itself would do, without exploring."""
+        """Torch's own actions, without exploration."""
         with torch.no_grad():
             chosen = self._model.policy._predict(torch.as_tensor(observations), deterministic=True)
         return np.asarray(chosen.numpy(), dtype=np.float64)
@@ -174,7 +173,7 @@ class Network:
     ) -> None:
         """Learn from a rollout, arrays (rounds, copies, ...), and the observations after it.
 
-        ``remaining`` is the share of the learning rate that is left.
+        ``remaining`` is the factor of the learning rate.
         """
         with _one_thread():
             self._fill(observations, actions, rewards, last)
@@ -182,7 +181,7 @@ class Network:
             self._model.train()
 
     def _fill(self, observations: Floats, actions: Array, rewards: Array, last: Floats) -> None:
-        """Put a rollout into the buffer, with what the networks say of it."""
+        """Put a rollout into the buffer, with its values and log-probabilities."""
         policy, buffer = self._model.policy, self._buffer
         rounds, copies = rewards.shape
         policy.set_training_mode(False)
@@ -217,7 +216,7 @@ class Network:
         }
 
     def load_state_dict(self, state: State) -> None:
-        """Go on from a saved state."""
+        """Resume from a saved state."""
         policy = self._model.policy
         policy.load_state_dict(
             {name: torch.from_numpy(np.array(value)) for name, value in state["weights"].items()}

@@ -1,10 +1,10 @@
 """Stochastic gradient on the base-stock level, from censored sales.
 
-Huh and Rusmevichientong (2009) for orders that arrive at once; with a lead time, the derivative
-along the path (Huh, Janakiraman, Muckstadt and Rusmevichientong 2009).
+Huh and Rusmevichientong (2009) for a lead time of 0; with a positive lead time, the sample-path
+derivative (Huh, Janakiraman, Muckstadt and Rusmevichientong 2009).
 
-Let A_t be all that has been ordered up to period t, and C_t all that has been sold. An order up
-to the level θ_t and the sales of the period are
+Let A_t be the cumulative orders and C_t the cumulative sales up to period t. With an order up to
+the level θ_t,
 
     A_t = max(A_{t-1}, θ_t + C_{t-1}),    C_t = min(A_{t-L}, C_{t-1} + D_t).
 
@@ -17,23 +17,22 @@ h (A_{t-L} - C_t) - p (C_t - C_{t-1}) of the period moves by
 
     h (A'_{t-L} - C'_t) - p (C'_t - C'_{t-1}).
 
-Lost demand is not needed for it: whether a period sold out is seen. All derivatives are whole
-numbers. Where what is left over perishes, each period stands alone: the derivative is -p if it
-sold out, else h.
+This needs only whether a period sold out, not the lost demand. A' and C' are integers. For
+perishable goods, periods are independent: the derivative is -p if the period sold out, else h.
 
 A level is held for a cycle of periods; then, with G_i the mean derivative of cycle i,
 
     y_{i+1} = y_i - s (U - l) / max(h, p) · G_i / √i,
 
-cut to the range [l, U]. Recommended is the mean of y over the latter half of the cycles, or a
-little more: since the last power of two but one.
+projected to the range [l, U]. The recommendation is the mean of y since cycle P / 2, where P is
+the largest power of two up to i: at least the latter half of the cycles.
 
-Assumes that the cost is convex in the level. Sees stock and sales.
+Assumes that the cost is convex in the level. Observes stock and sales.
 
-Where levels come in steps, the next level at or above y is played. In whole units the derivative
-from below at that level is the slope at y of the cost, drawn straight from level to level: the
-one that sell-outs tell, since they do not tell whether more was wanted. What is recommended
-converges to the best level, but for good the level above it is played in part of the cycles.
+On a grid, the lowest level at or above y is played. With integer demand, the left derivative at
+that level is the slope at y of the piecewise linear interpolation of the cost; it is the one that
+sell-outs reveal, since they don't show whether more was demanded. The recommendation converges to
+the best level, but the level above it continues to be played in some of the cycles.
 """
 
 from __future__ import annotations
@@ -55,10 +54,10 @@ class SGDBaseStock(BaseStockLearner):
     Parameters
     ----------
     problem : Problem. What is known; never the demand law.
-    horizon : int, optional. Of no effect: the steps don't depend on it.
-    seed : int. Of no effect: nothing is drawn.
-    step : float, optional. Size of the first step, as a share of the range of levels, where
-        every period sells out [s].
+    horizon : int, optional. Not used: the step sizes don't depend on it.
+    seed : int. Not used: the learner is deterministic.
+    step : float, optional. Length of the first step if every period sells out, as a share of the
+        range of levels [s].
     cycle : int, optional. Periods for which a level is held, in multiples of L + 1.
 
     Examples
@@ -94,7 +93,7 @@ class SGDBaseStock(BaseStockLearner):
         self._periods = self.cycle * (self.shop.lead_time + 1)
         self._point = (self.levels.low + self.levels.high) / 2  # y_i
         self._cycles = 0
-        self._recent = [0.0, 0.0]  # y added up since the last power of two but one, and the last
+        self._recent = [0.0, 0.0]  # sums of y between the last two powers of two, and after
         self._path = PathDerivative(self.shop.lead_time)
         self._elapsed = self._left = self._sold = 0  # periods of this cycle, and its derivatives
 
@@ -111,7 +110,7 @@ class SGDBaseStock(BaseStockLearner):
 
     @property
     def derivative(self) -> float:
-        """What the cost of this cycle has moved by, so far, per unit that all levels move by."""
+        """Derivative of the cost of this cycle so far, with respect to a shift of all levels."""
         shop = self.shop
         return shop.holding_cost * self._left - shop.lost_sales_cost * self._sold
 
@@ -133,7 +132,7 @@ class SGDBaseStock(BaseStockLearner):
             self._descend()
 
     def _descend(self) -> None:
-        """Take in this cycle's point, and step to the next."""
+        """Add this cycle's point to the mean, and take a gradient step."""
         self._cycles += 1
         if self._cycles & (self._cycles - 1) == 0:  # a power of two
             self._recent = [self._recent[1], 0.0]
@@ -147,7 +146,7 @@ class SGDBaseStock(BaseStockLearner):
 
 
 class PathDerivative(Stateful):
-    """Derivatives of orders and sales along the path, from an empty shop on.
+    """Sample-path derivatives of cumulative orders and sales, from an empty system.
 
     Examples
     --------
@@ -162,10 +161,10 @@ class PathDerivative(Stateful):
         # A' of the last L + 1 periods, and C' of the last one.
         self._ordered = deque([0] * (lead_time + 1), maxlen=lead_time + 1)
         self._sold = 0
-        self._position = 0.0  # stock and orders under way, before the next order
+        self._position = 0.0  # inventory position before the next order
 
     def follow(self, level: float, sales: list[float], out: list[bool]) -> tuple[int, int]:
-        """By how much what is left over and what is sold moves, added up over periods."""
+        """Derivatives of total leftover stock and total sales over these periods."""
         ordered, sold, position = self._ordered, self._sold, self._position
         start, latest, left = sold, ordered[-1], 0
         for quantity, sold_out in zip(sales, out, strict=True):
