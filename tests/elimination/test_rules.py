@@ -136,7 +136,7 @@ def test_a_misspelt_rule_is_answered_with_the_nearest():
     with pytest.raises(InputError, match="use one of 'paired', 'published', 'theorem'"):
         as_rule("xyz")
     for wrong in (3, None, [], dict):
-        with pytest.raises(InputError, match="by its name, its class or as a Rule"):
+        with pytest.raises(InputError, match="a name, a class or an instance of Rule"):
             as_rule(wrong)
 
 
@@ -558,7 +558,9 @@ def test_a_look_is_told_of_and_used():
     # What is shared is the least share of any policy.
     steps = first.look.steps.copy()
     steps[7] = 0.0
-    unshared = rule.eliminate(estimates, line(30), epoch, look=Look(steps, first.look.probabilities))
+    unshared = rule.eliminate(
+        estimates, line(30), epoch, look=Look(steps, first.look.probabilities)
+    )
     assert unshared.threshold == plain.threshold
 
 
@@ -667,7 +669,7 @@ def studentise_twin(estimates, reference):
     own = [
         (joined_twin(sizes, number) ** 2).sum(axis=0) / sizes.sum(axis=0) ** 2 for number in joined
     ]
-    error, lean, freedom, memory = np.zeros((4, n))
+    error, skewness, freedom, memory = np.zeros((4, n))
     for j in range(n):
         # Of a policy and the reference, the one with fewer batches.
         shares = [max(share[j], share[reference]) for share in own]
@@ -692,13 +694,13 @@ def studentise_twin(estimates, reference):
         freedom[j] = min(2.0, most)
         if norm > 0:
             unit = level / norm
-            lean[j] = max(-(unit**3).sum() - math.sqrt(6) * share, 0.0)
+            skewness[j] = max(-(unit**3).sum() - math.sqrt(6) * share, 0.0)
             freedom[j] = min(max(3 / (unit**4).sum() - 1, min(2.0, most)), most)
             memory[j] = variances[chosen] / variances[0] - 1
     norm = np.sqrt((each**2).sum(axis=0))
     unit = each[:, norm > 0] / norm[norm > 0]
     chord = np.linalg.norm(np.diff(unit, axis=1), axis=0)
-    return error, lean, freedom, memory, 2 * np.arcsin(np.minimum(chord / 2, 1))
+    return error, skewness, freedom, memory, 2 * np.arcsin(np.minimum(chord / 2, 1))
 
 
 @pytest.mark.parametrize("masked", [False, True])
@@ -719,7 +721,7 @@ def test_kernel_equals_its_twin(batches, n, dependence, masked):
     for reference in (0, n // 2, n - 1):
         spread = studentise(estimates, reference)
         remembered += np.count_nonzero(spread.memory)
-        mine = spread.error, spread.lean, spread.freedom, spread.memory
+        mine = spread.error, spread.skewness, spread.freedom, spread.memory
         mine = (*mine, angles_of(estimates, reference))
         for one, twin in zip(mine, studentise_twin(estimates, reference), strict=True):
             np.testing.assert_allclose(one, twin, rtol=1e-9, atol=1e-12)
@@ -952,7 +954,7 @@ def test_equal_sizes_of_each_policy_are_common_sizes():
     sums, sizes = paths(rng, 9, factors(40)), np.array([4.0] * 8 + [3.0])
     plain, full = Estimates(sums, sizes), Estimates(sums, np.repeat(sizes[:, None], 40, axis=1))
     one, other = studentise(plain, 5), studentise(full, 5)
-    for name in ("error", "lean", "freedom"):
+    for name in ("error", "skewness", "freedom"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
     np.testing.assert_array_equal(angles_of(plain, 5), angles_of(full, 5))
     rule = Paired(setting(sensitivity=0.1))
@@ -1058,7 +1060,7 @@ def needed(spread, critical, most):
     own = np.empty(values.size)
     for value in set(values.tolist()):
         own[values == value] = with_freedom(value, most, spread.freedom)[values == value]
-    return (own + spread.lean * (2 * own**2 + 1) / 6) * spread.error
+    return (own + spread.skewness * (2 * own**2 + 1) / 6) * spread.error
 
 
 def test_threshold_counts_standard_errors():
@@ -1070,7 +1072,7 @@ def test_threshold_counts_standard_errors():
     rule = Paired(setting())
     threshold = rule.eliminate(estimates, line(20), nth_test(rule)).threshold
     spread = studentise(estimates, 4)
-    assert 0 < spread.lean.max() < 1
+    assert 0 < spread.skewness.max() < 1
     assert spread.freedom.min() < 25
     margins = needed(spread, threshold, 31)
     sums = sums + 4.0 * margins * np.where(np.arange(20) % 2, 1 + 1e-6, 1 - 1e-6)
@@ -1382,16 +1384,16 @@ def test_a_fixed_policy_among_equals_is_rarely_dropped(index):
     assert count <= at_most(draws, rule.level(nth_test(rule)))
 
 
-def test_lean_is_minus_the_skewness_of_few_events():
+def test_the_skewness_of_few_events():
     # Two events of size 1 in 16 batches of a policy, none of the other.
     sums = np.zeros((16, 2))
     sums[[2, 9], 1] = 1.0
-    lean = studentise(Estimates(sums, _equal(16)), 0).lean
-    other = studentise(Estimates(sums, _equal(16)), 1).lean
+    to_first = studentise(Estimates(sums, _equal(16)), 0).skewness
+    to_second = studentise(Estimates(sums, _equal(16)), 1).skewness
+    assert to_first[1] == 0
+    # The skewness has a standard error of sqrt(6/16) by noise; both are divided by sqrt(16).
     skewness = stats.skew(sums[:, 1])
-    assert lean[1] == 0
-    # A skewness has the standard error sqrt(6/16) by chance; both count over the root of 16.
-    assert other[0] == pytest.approx((skewness - math.sqrt(6 / 16)) / 4)
+    assert to_second[0] == pytest.approx((skewness - math.sqrt(6 / 16)) / 4)
 
 
 def test_few_events_do_not_look_like_certainty():

@@ -1,14 +1,13 @@
-"""Rules: how long an epoch lasts and which policies survive it.
+"""Elimination rules: how long an epoch lasts and which policies survive it.
 
-A rule is a small object without a state of its own: :meth:`Rule.epoch_length` gives N_k and
-:meth:`Rule.eliminate` tells which policies remain, from counterfactual
-:class:`~iopea.types.Estimates` alone.
+A rule is a small stateless object: :meth:`Rule.epoch_length` gives N_k, and :meth:`Rule.eliminate`
+decides which policies survive, from counterfactual :class:`~iopea.types.Estimates` alone.
 
 ``theorem``
     β_k and N_k of the regret theorem (label ``thm:regret_bound``).
 ``published``
-    What the published experiments used: sums of one epoch against 2β_k,
-    no logarithms and no span.
+    The rule of the published experiments: sums over one epoch are compared with 2β_k,
+    without logarithms and without the span.
 ``paired``
     The default. All policies are evaluated on the same observed path, so the
     difference of two of them has a small variance. Differences to the best
@@ -22,12 +21,12 @@ from iopea.elimination.rule import Rule
 from iopea.elimination.theorem import Theorem
 from iopea.errors import InputError, unknown
 
-#: Every rule by its name: one line for a new one.
+#: Every rule by its name; a new rule is one more entry.
 RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Paired, Theorem, Published)}
 
 
 def as_rule(rule: object) -> Rule:
-    """A rule by its name, by its class, or as it is.
+    """A rule from its name, its class or an instance.
 
     >>> as_rule("paired").name
     'paired'
@@ -37,7 +36,7 @@ def as_rule(rule: object) -> Rule:
     if isinstance(rule, type) and issubclass(rule, Rule):
         return rule()
     if not isinstance(rule, str):
-        raise InputError(f"A rule is given by its name, its class or as a Rule, not as {rule!r}.")
+        raise InputError(f"A rule is a name, a class or an instance of Rule, not {rule!r}.")
     if rule not in RULES:
         raise unknown("rule", rule, RULES)
     return RULES[rule]()

@@ -1,14 +1,14 @@
-"""Critical values for the differences of many policies to one, all at once.
+"""Simultaneous critical values for the differences of many policies to one.
 
-Differences are studentised by batch means. What batch b contributes to the error of policy j's mean
-is (S_bj - n_b m_j)/N_j, or 0 where the batch says nothing of it; the same of a reference policy is
-taken off. Neighbouring policies are almost the same, so their
-differences point almost the same way: the angles between them bound how often the largest exceeds
-a value, along a net of one parameter (Hunter and Worsley, Naiman) or on a surface of two
+Differences are studentised by batch means. Batch b contributes (S_bj - n_b m_j)/N_j to the error of
+policy j's mean, or 0 if it is not informative about j; the contribution to the reference policy's
+mean is subtracted. Neighbouring policies are almost the same, so the vectors of their differences
+have almost the same direction. The angles between them bound the probability that the largest
+exceeds a value, along a net of one parameter (Hunter and Worsley, Naiman) or on a surface of two
 (:mod:`iopea.elimination.geometry`).
 
-A test that is repeated when a quarter more data has come mostly exceeds where it has exceeded
-before. What was spent on the earlier look is not spent again (:func:`fresh_share`).
+A test that is repeated on a quarter more data mostly rejects where it rejected before. The level
+used by the earlier test is not used again (:func:`fresh_share`).
 """
 
 from __future__ import annotations
@@ -25,55 +25,57 @@ from scipy.special import fdtri, ndtri, stdtr, stdtrit
 from iopea.elimination.geometry import curvatures, exceedance, mesh
 from iopea.types import Array, Estimates, Indices, Mask
 
-#: Critical values above this are infinite for every purpose.
+#: Critical values above this count as infinite.
 _LARGEST = 1e100
 _LEAST = 1e-300
 
-#: A share of the magnitude of a sum below which a difference counts as rounding.
+#: A difference below this share of the magnitude of a sum counts as a rounding error.
 _ROUNDING = 1e-12
 
-#: Degrees of freedom for which a quantile is computed, others lying between.
+#: Number of degrees of freedom for which a quantile is computed; others are interpolated.
 _QUANTILES = 64
 
-#: Probabilities above this are not looked at more closely.
+#: Above this probability the share that is new is taken as 1.
 _COMMON = 0.3
 
-#: Batches are joined as long as so many are left.
+#: Batches are joined as long as this number is left.
 FEWEST_JOINED = 8
-#: Standard errors by which a variance must rise for batches to count as dependent.
+#: Batches count as dependent if joining them raises a variance by more standard errors than this.
 NOTICED = 2.5
 
-#: Points and weights of an integral over what a normal variable exceeds a value by.
+#: Points and weights of an integral over the excess of a normal variable over a value.
 _BEYOND, _WEIGHTS = np.polynomial.laguerre.laggauss(16)
 
 
 @dataclass(frozen=True)
 class Look:
-    """An earlier test of the policies that are left.
+    """An earlier test of the surviving policies.
 
     Attributes
     ----------
-    steps : array (n,). Steps that told of each policy.
-    probabilities : tuple of float. That a single difference exceeded the critical value: of
-        policies that the best one is not strictly above, and of all others.
+    steps : array (n,). Number of informative steps of each policy at that test.
+    probabilities : tuple of float. Probability that a single difference exceeds the critical
+        value: for policies that are not strictly below the best one, and for those that are.
     """
 
     steps: Array
     probabilities: tuple[float, float]
 
     def kept(self, mask: Mask) -> Look:
-        """Of these policies alone."""
+        """The same test, restricted to some policies."""
         return Look(self.steps[mask], self.probabilities)
 
 
 def fresh_share(probability: float, before: float, shared: float) -> float:
-    """Of the probability that a difference exceeds its critical value, the share that is new.
+    """Probability that a difference did not exceed its critical value at the earlier look.
+
+    Conditional on exceeding it now.
 
     Parameters
     ----------
-    probability : float. That it exceeds now.
-    before : float. That it exceeded at the earlier look.
-    shared : float. The share of the data that was there at the earlier look.
+    probability : float. Probability of exceeding it now.
+    before : float. Probability of exceeding it at the earlier look.
+    shared : float. The share of the present data that the earlier look had.
 
     Examples
     --------
@@ -101,15 +103,15 @@ def _fresh(now, earlier, slope, spread):  # type: ignore[no-untyped-def]
 
 
 def largest_share(estimates: Estimates) -> float:
-    """Σ(n_b/N)² of the policy for which it is largest: 1 over the number of equal batches.
+    """The largest Σ(n_b/N)² over policies; 1/n for n batches of equal size.
 
-    The squared deviations of batches that share a mean are too small by 1 minus this.
+    The sum of squared deviations of batches from their mean is too small by the factor 1 minus it.
     """
     return float(batch_shares(estimates).max(initial=0.0))
 
 
 def batch_shares(estimates: Estimates) -> Array:
-    """Σ(n_b/N)² of each policy; one number where all have the same batches, 0 without data."""
+    """Σ(n_b/N)² of each policy; one number if all have the same batches, 0 without data."""
     return _shares(estimates.sizes_by_policy)
 
 
@@ -121,9 +123,9 @@ def _shares(sizes: Array) -> Array:
 
 
 def joined_shares(estimates: Estimates, reference: int) -> Array:
-    """Shares when 1, 2, 4, ... neighbouring batches are joined, (levels, n) or (levels, 1).
+    """:func:`batch_shares` with 1, 2, 4, ... batches joined, (levels, n) or (levels, 1).
 
-    Of a policy and the reference, the larger one.
+    The larger one of a policy's and the reference's.
     """
     sizes = estimates.sizes_by_policy
     shares = [_shares(sizes)]
@@ -192,7 +194,7 @@ class Differences:
     def moments(self, levels: int = 1) -> tuple[Array, Array, Array]:
         """Sums of second, third and fourth powers, an array (levels, n) each.
 
-        At level k they are of 2^k neighbouring batches joined.
+        At level k, 2^k neighbouring batches are joined.
         """
         policies = self._data[0].shape[1]
         joined, second, third, fourth = np.zeros((4, levels, policies))
@@ -200,78 +202,77 @@ class Differences:
         return second, third, fourth
 
     def angles(self, norm: Array, edges: Indices) -> Array:
-        """Angles between the directions of the two columns of each edge, an array (m, 2)."""
+        """Angles between the differences of the two policies of each edge, an array (m, 2)."""
         chord = np.zeros(len(edges))
         _chords(*self._data, self._base, norm, edges, np.empty(norm.size), chord)
         return np.asarray(2 * np.arcsin(np.minimum(np.sqrt(chord) / 2, 1.0)))
 
     @property
     def largest(self) -> float:
-        """The largest contribution of the reference, against which rounding is judged."""
+        """The largest contribution of the reference, the scale of rounding errors."""
         return float(np.abs(self._base).max(initial=0.0))
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How far noise alone moves the differences of all policies to one.
+    """The noise in the differences of all policies to one.
 
     Attributes
     ----------
-    error : array (n,). Standard errors, by batches so long that joining them further does not
-        raise their variance by more than noise would.
-    lean : array (n,). Minus the third moment of what these batches contribute over the cube of
-        the standard error, as far as it is above what noise alone gives it: its own standard
-        error.
+    error : array (n,). Standard errors, from batches so long that joining them further does not
+        significantly raise their variance.
+    skewness : array (n,). Minus the third moment of the batch contributions over the cube of the
+        standard error, less its own standard error, and at least 0.
     freedom : array (n,). Degrees of freedom of the standard error (Satterthwaite): those of all
         batches, fewer where a few of them contribute nearly all.
-    memory : array (n,). Batches over which what happened in one is remembered, by estimate; 0
-        where batches seem independent.
+    memory : array (n,). Estimated autocorrelation time in batches; 0 where batches seem
+        independent.
     """
 
     error: Array
-    lean: Array
+    skewness: Array
     freedom: Array
     memory: Array
 
 
 def studentise(estimates: Estimates, reference: int) -> Spread:
-    """The spread of the differences to a policy, by batches."""
+    """The noise in the differences to a reference policy, by batch means."""
     differences = Differences(estimates, reference)
     shares = joined_shares(estimates, reference)
     moments = differences.moments(len(shares))
-    moved = _moved(np.sqrt(moments[0][0]), differences.largest)
+    differ = _differ_from_reference(np.sqrt(moments[0][0]), differences.largest)
     variances = moments[0] / np.maximum(1 - shares, _ROUNDING)
     shares = np.broadcast_to(shares, variances.shape)
     level = _independent(variances, shares)
     chosen = np.arange(level.size)
     variance = variances[level, chosen]
     second, third, fourth = (moment[level, chosen] for moment in moments)
-    lean, freedom, memory = np.zeros((3, level.size))
-    np.divide(-third, second**1.5, out=lean, where=moved)
-    np.divide(3 * second**2, fourth, out=freedom, where=moved)
-    np.divide(variance - variances[0], variances[0], out=memory, where=moved)
+    skewness, freedom, memory = np.zeros((3, level.size))
+    np.divide(-third, second**1.5, out=skewness, where=differ)
+    np.divide(3 * second**2, fourth, out=freedom, where=differ)
+    np.divide(variance - variances[0], variances[0], out=memory, where=differ)
     share = shares[level, chosen]
-    lean -= math.sqrt(6) * share  # the standard error of a skewness, sqrt(6/n), over sqrt(n)
+    skewness -= math.sqrt(6) * share  # its standard error, sqrt(6/n), over sqrt(n)
     most = 1 / np.maximum(share, _ROUNDING) - 1
     return Spread(
         np.sqrt(variance),
-        np.maximum(lean, 0.0),
+        np.maximum(skewness, 0.0),
         np.clip(freedom - 1, np.minimum(2.0, most), most),
         memory,
     )
 
 
 def _independent(variances: Array, shares: Array) -> Indices:
-    """The least level of joining beyond which variances rise by no more than noise, an array (n,).
+    """The least level of joining beyond which variances do not rise significantly, an array (n,).
 
-    Where batches are independent, a variance by n of them has a relative error of sqrt(2/n), and
-    it is nearly that by half as many, but for what the latter adds to the error. Levels at which
-    fewer than :data:`FEWEST_JOINED` batches are left say nothing.
+    Where batches are independent, a variance estimated from n of them has a relative error of
+    sqrt(2/n), and joining them changes it only by the additional error of having fewer batches.
+    Levels with fewer than :data:`FEWEST_JOINED` batches are ignored.
     """
     few = shares > 1 / (FEWEST_JOINED - 1)
     level = np.zeros(variances.shape[1], dtype=np.intp)
     for k in range(len(shares)):
-        level[~few[k]] = k  # the last that says anything
+        level[~few[k]] = k  # the last level with enough batches
     for k in reversed(range(len(shares) - 1)):
         noise = NOTICED * np.sqrt(2 * np.maximum(shares[k + 1 :] - shares[k], 0.0))
         fits = (few[k + 1 :] | (variances[k + 1 :] <= variances[k] * (1 + noise))).all(axis=0)
@@ -280,7 +281,9 @@ def _independent(variances: Array, shares: Array) -> Indices:
 
 
 def with_freedom(critical: float, most: float, freedom: Array) -> Array:
-    """A critical value for each of these degrees of freedom, as rarely exceeded as with ``most``.
+    """Critical values for other degrees of freedom with the tail probability of ``critical``.
+
+    ``critical`` has ``most`` degrees of freedom.
 
     >>> with_freedom(3.0, 100.0, np.array([100.0, 8.0])).round(2)
     array([3.  , 4.11])
@@ -288,34 +291,35 @@ def with_freedom(critical: float, most: float, freedom: Array) -> Array:
     probability = single_probability(most, critical)
     if not (math.isfinite(critical) and probability > _LEAST):
         return np.full(freedom.size, critical)
-    # As a function of 1/ν, quantiles are smooth; fewer than 2 degrees are not looked at.
+    # Quantiles are a smooth function of 1/ν; fewer than 2 degrees of freedom count as 2.
     inverse = np.linspace(1 / most, max(0.5, 1 / most), _QUANTILES)
     own = 1 / np.maximum(freedom, _ROUNDING)
     return np.asarray(np.interp(own, inverse, -stdtrit(1 / inverse, probability)))
 
 
-def _moved(norm: Array, largest: float) -> Mask:
-    """Policies that ever differed from the reference; others add nothing to the curve."""
-    moved: Mask = np.isfinite(norm) & (norm > _ROUNDING * largest) & (norm > 0)
-    return moved
+def _differ_from_reference(norm: Array, largest: float) -> Mask:
+    """Policies that differ from the reference in some batch; others don't matter."""
+    differ: Mask = np.isfinite(norm) & (norm > _ROUNDING * largest) & (norm > 0)
+    return differ
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How differently policies do from a reference, which bounds the largest difference by noise.
+    """The geometry of the differences to a reference, which bounds the largest by noise alone.
 
     Attributes
     ----------
-    angles : array. Between the differences of each policy and the next.
-    sizes : tuple of float, optional. Curvatures of the surface that a net of two parameters makes.
+    angles : array. Angles between the differences of each policy and the next.
+    sizes : tuple of float, optional. Curvatures of the surface formed by a net of two parameters.
     """
 
     angles: Array
     sizes: tuple[float, float, float] | None = None
 
     def probability(self, critical: float, single: float, freedom: float) -> float:
-        """That the largest of all studentised differences exceeds a value, a single one having
-        the given probability.
+        """Bound on the probability that the largest studentised difference exceeds a value.
+
+        ``single`` is the probability that a single difference exceeds it.
         """
         overlap = (1 + critical**2 / freedom) ** ((1 - freedom) / 2) / (2 * math.pi)
         along = float(_along(self.angles, single, overlap))
@@ -335,12 +339,12 @@ def _along(angles, single, overlap):  # type: ignore[no-untyped-def]
 def shapes(
     estimates: Estimates, reference: int, families: Sequence[Mask], policies: Array
 ) -> list[Shape | None]:
-    """The shape of each family of differences to a reference; None where there is none."""
+    """The shape of each family of differences to a reference; None for an empty family."""
     differences = Differences(estimates, reference)
     norm = np.sqrt(differences.moments()[0][0])
-    moved = _moved(norm, differences.largest)
+    differ = _differ_from_reference(norm, differences.largest)
     return [
-        _shape(differences, norm, moved & family, policies) if family.any() else None
+        _shape(differences, norm, differ & family, policies) if family.any() else None
         for family in families
     ]
 
@@ -357,7 +361,9 @@ def _shape(differences: Differences, norm: Array, among: Mask, policies: Array) 
 
 
 def _with_neighbours(edges: Indices, points: int) -> tuple[Indices, Indices]:
-    """Edges, then all pairs of a point and the next that are none; and where each pair is.
+    """Edges, followed by the pairs of consecutive points that are not edges.
+
+    Also the position of each pair of consecutive points in that list.
 
     >>> pairs, number = _with_neighbours(np.array([[0, 1], [0, 2]]), 4)
     >>> pairs.tolist(), number.tolist()
@@ -379,8 +385,8 @@ def critical_value(
 ) -> float:
     """Solve the inequality of rule ``paired`` for c, for the worst of several shapes.
 
-    Infinite where no c will do. ``fresh`` gives the part of the probability of a single difference
-    that is new.
+    Infinite if there is no solution. ``fresh`` gives the share of the probability of a single
+    difference that is new.
     """
     if freedom < 1:
         return math.inf

@@ -1,16 +1,15 @@
-"""Size and shape of a set of policies, measured by how differently they do on the same data.
+"""Tail probability of the largest studentised difference over a net with two parameters.
 
-Each policy of a net with two parameters is a point of the unit sphere: the direction of its batch
-differences to a reference. The net, as far as its policies survive, becomes a mesh of triangles on
-that sphere. Its Euler characteristic, half the length of its edge and its area (the Lipschitz-
-Killing curvatures L_0, L_1, L_2) tell how often the largest of all studentised differences exceeds
-a value c:
+Each policy of the net is a point on the unit sphere: the direction of its batch differences to a
+reference. The surviving policies form a mesh of triangles on that sphere. Its Euler characteristic,
+half the length of its edge and its area (the Lipschitz-Killing curvatures L_0, L_1, L_2) determine
+the probability that the largest of all studentised differences exceeds a value c:
 
     P(max > c) ≈ L_0 ρ_0(c) + L_1 ρ_1(c) + L_2 ρ_2(c),
 
 with the densities ρ of a t-field (Worsley 1994; lengths from normalised residuals as in Taylor and
 Worsley 2007). The right side is the expected Euler characteristic of the set where the field
-exceeds c, which is nearly always one piece or none when c is large.
+exceeds c, which for large c is nearly always connected or empty.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from iopea.types import Array, Indices
 
 
 def mesh(policies: Array) -> tuple[Indices, Indices]:
-    """Edges (m, 2) and triangles (k, 3) of policies on a grid, an array (n, 2).
+    """Edges (m, 2) and triangles (k, 3) between policies on a grid, an array (n, 2).
 
-    Triangles are given by their edges. Two policies are joined if no value of the grid lies
-    between them.
+    Triangles are given by the indices of their edges. Two policies are connected if they are
+    neighbours on the grid or along one of the two diagonals.
 
     >>> edges, triangles = mesh(np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))
     >>> edges.tolist(), triangles.tolist()
@@ -48,7 +47,7 @@ def mesh(policies: Array) -> tuple[Indices, Indices]:
 
 @njit(cache=True)
 def _join(place, edges, triangles, number):  # type: ignore[no-untyped-def]
-    """Write edges to the right, down and diagonally, then triangles; how many of each."""
+    """Fill in edges to the right, down and diagonally, then triangles; return their numbers."""
     rows, columns = place.shape[0] - 1, place.shape[1] - 1
     joined = 0
     for kind in range(3):
@@ -57,7 +56,7 @@ def _join(place, edges, triangles, number):  # type: ignore[no-untyped-def]
                 there = place[i + (kind > 0), j + (kind != 1)]
                 if place[i, j] < 0 or there < 0:
                     continue
-                # A diagonal is drawn where it has a triangle on one side at least.
+                # A diagonal is an edge if it has a triangle on at least one side.
                 if kind == 2 and place[i, j + 1] < 0 and place[i + 1, j] < 0:
                     continue
                 edges[joined, 0], edges[joined, 1] = place[i, j], there
@@ -86,7 +85,7 @@ def curvatures(points: int, lengths: Array, triangles: Indices) -> tuple[float, 
     half = sides.sum(axis=1) / 2
     area = np.sqrt(np.maximum(half * np.prod(half[:, None] - sides, axis=1), 0.0))
     euler = points - lengths.size + len(triangles)
-    # A single piece without holes has the characteristic 1; holes must not lower the bound.
+    # A connected set without holes has characteristic 1; holes must not lower the bound.
     return float(max(euler, 1)), float(lengths.sum() - half.sum()), float(area.sum())
 
 

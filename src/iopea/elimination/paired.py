@@ -3,8 +3,8 @@
 All policies are evaluated on the same observed path, so the difference of two of them has a small
 variance. Differences to the best policy are studentised by batch means, all epochs pooled, and
 compared with a critical value that holds for all policies at once and over the whole run. Batches
-are joined until they are independent, and nothing is dropped before the data spans 20 memories of
-the system.
+are joined until they are independent, and no policy is eliminated before the data spans 20 times
+the memory of the system, its autocorrelation time.
 """
 
 from __future__ import annotations
@@ -32,94 +32,94 @@ from iopea.elimination.rule import Elimination, Rule
 from iopea.information_order import InformationOrder
 from iopea.types import Array, Estimates
 
-#: Memories of the system that data must span before a policy is dropped.
+#: Multiple of the memory of the system that the data must span before a policy is eliminated.
 MEMORIES = 20
-#: Share of a batch in the data of a policy from which on it has few, if others have many.
+#: Σ(n_b/N)² above which a policy has too few batches, if other policies have many.
 FEW = 1 / 8
 
 
 class Paired(Rule):
     """Studentised differences on common paths; no horizon needed.
 
-    The k-th test has level δ_k; over all tests these add up to δ. With a horizon they are the
-    same for all tests within it, and a twentieth of δ is kept for what may come after; without
-    one δ_k = 15δ/((k+14)(k+15)). Within a test the critical value c solves
+    The k-th test has level δ_k; over all tests these add up to δ. With a horizon all tests within
+    it have the same level, and a twentieth of δ is reserved for tests after it; without one
+    δ_k = 15δ/((k+14)(k+15)). Within a test the critical value c solves
 
         f_k(c) {P(t_ν > c) + Σ_edges min{P(t_ν > c), a/(2π) (1 + c²/ν)^(-(ν-1)/2)}} = δ_k
 
     where a is the angle between the batch differences of neighbouring policies
     and ν + 1 the number of batches: the improved Bonferroni inequality of
     Hunter and Worsley along the net, each overlap bounded as in Naiman's tube
-    inequality, for differences that are each divided by an error of their own.
+    inequality, for differences that are each divided by their own standard error.
     It holds for Gaussian batch sums. Neighbouring policies are almost the same
-    random variable, so c is near the critical value of two comparisons, whatever
-    the size of the net. A net of two parameters is also measured as a surface, by its
+    random variable, so c is close to the critical value of two comparisons, whatever
+    the size of the net. A net of two parameters is also treated as a surface, with its
     area and the length of its edge (:mod:`iopea.elimination.geometry`), which gives an expectation
-    where the inequality gives a bound. Where all differences follow from r unknown numbers,
-    as the rates of a queue, Scheffé's value r ν/(ν+1-r) F_{r,ν+1-r} for c² holds as well,
-    for policies that were never listed too. The least of these values is taken.
+    where the inequality gives a bound. Where all differences are functions of r unknown parameters,
+    as the rates of a queue, Scheffé's value r ν/(ν+1-r) F_{r,ν+1-r} for c² is valid as well, also
+    for policies that were never listed. The least of these values is used.
 
     f_k(c) is the share of these probabilities that is new: given that a difference exceeds c now,
-    the probability that it did not exceed the critical value of the epoch before, on the part of
-    the data that there was then, for Gaussian sums.
+    the probability that it did not exceed the critical value of the previous epoch, on the data of
+    that time, for Gaussian sums.
 
-    Policies that the best one by estimate informs without being informed by them are not played
-    as long as it is there: that they survive costs nothing. They are tested apart, at 1/20 of the
-    level, so that the others, who cost, may be tested at nearly all of it.
+    Policies that are strictly below the estimated best one in the information order are not played
+    while it survives: they cost nothing. They are tested separately, at 1/20 of the level, so that
+    the others, which may have to be played, are tested at nearly the full level.
 
-    A policy is dropped when it is worse than the best by c' (1 + λ (2c'² + 1)/(6c'))
-    standard errors, and by M |θ - θ'| log(4/(3δ))/N. Here c' is as rarely exceeded as c with the
-    degrees of freedom that the policy's own batches give its standard error, fewer if a few of
-    them contribute nearly all. λ >= 0 is the share of the skewness that makes a few missing events
-    look like certainty (Hall's correction for studentised means, on that side only, less the
-    standard error of a skewness). And M |θ - θ'| is what two policies may differ by in one
-    step (L_Θ where one is proved), at most the range of costs or what the problem says: an
-    event of probability log(4/(3δ))/N may have stayed unseen for N steps, and then neither a
-    standard error nor a skewness shows it. What is unseen after an epoch was unseen after those
-    before, so that this alone fails with a probability of at most 3δ/4 over the whole run. A
-    policy must be worse by both, so they are not charged against each other. Where orders come in
-    multiples, |θ - θ'| is larger by one multiple. Of steps that told
-    little of a policy only as many count as steps of its own would have told as much.
+    A policy is eliminated when it is worse than the best by c' (1 + λ (2c'² + 1)/(6c'))
+    standard errors, and by M |θ - θ'| log(4/(3δ))/N. Here c' has the tail probability of c under
+    the degrees of freedom of the policy's own standard error, which are fewer if a few batches
+    contribute nearly all of it. λ >= 0 corrects for skewness in the direction in which rare events
+    that have not occurred yet make an error look small (Hall's correction for studentised means,
+    on that side only, minus the standard error of a skewness). M |θ - θ'| is the most by which the
+    costs of two policies may differ in one step (L_Θ where one is proved), at most the range of
+    costs or a limit given by the problem: an event of probability log(4/(3δ))/N may not have
+    occurred in N steps, and then neither a standard error nor a skewness shows it. An event unseen
+    after an epoch was also unseen after earlier ones, so that this condition alone fails with
+    probability at most 3δ/4 over the whole run. A policy must be worse by both, so their levels are
+    not added up. Where orders come in multiples, |θ - θ'| is larger by one multiple. N is the
+    effective sample size of the policy.
 
-    All of this needs batches that are independent of each other. For each policy, neighbouring
-    batches are joined to pairs, fours, eights, as long as 8 are left, until joining them further
-    raises the variance of its difference by no more than 2.5 standard errors of a variance. The
-    relative rise up to there estimates the memory of the difference, in batches: for batches that
-    keep a share ρ of the one before, 2ρ/(1-ρ).
+    All of this requires independent batches. For each policy, neighbouring batches are joined in
+    groups of 2, 4, 8, ..., as long as 8 are left, until joining them further raises the variance of
+    its difference by no more than 2.5 standard errors of a variance. The relative rise up to there
+    estimates the memory of the difference in batches: 2ρ/(1-ρ) for batches with autocorrelations
+    ρ, ρ², ...
 
-    Dependence that is longer than the data does not show in it. So nothing is dropped before the
-    data spans 20 memories of the system, by the longest of these:
+    Dependence over more steps than the data has can't be seen in the data. Therefore no policy is
+    eliminated before the data spans 20 times the memory of the system, for the longest of these:
 
-    - what is known beforehand: a lead time, or the user's own number (``memory=`` of
-      :class:`~iopea.learners.iopea.IOPEA`). Epochs whose data is shorter are silent: they end
-      without a test, and no part of δ is spent on them. If one policy informs all others and
-      ``first_epoch`` is not given, the first test is preceded by three silent epochs, which end at
-      1/8, 1/4 and 1/2 of its data, so that a better policy is played soon;
-    - what the difference of a policy to the best one shows, as above;
-    - where the states of a chain are seen, as in tabular problems: that of its slowest part under
-      each policy, 2/(p+q) - 1 for two states that are left with probabilities p and q. As long as a
-      policy has not come back to a state that it had left, nor been brought back, its memory is
-      infinite: it may be anywhere but where it stays in the long run. Policies whose
-      steps span fewer than 20 such memories are unknown: neither dropped nor compared with. A
-      memory that the user has declared stands in for infinite ones.
+    - what is known in advance: a lead time, or the user's own number (``memory=`` of
+      :class:`~iopea.learners.iopea.IOPEA`). Epochs with less data are silent: they end without a
+      test and use no part of δ. If one policy informs all others and ``first_epoch`` is not given,
+      three silent epochs precede the first test, which end at 1/8, 1/4 and 1/2 of its data, so that
+      a better policy can be played early;
+    - the memory of a policy's difference to the best one, estimated as above;
+    - where the states of a chain are observed, as in tabular problems: the autocorrelation time of
+      its slowest component under each policy, 2/(p+q) - 1 for two states that are left with
+      probabilities p and q. Until a policy has returned to a state that it left, or was brought
+      back to one, its memory is infinite: the states seen so far may all be transient. Policies
+      whose steps span less than 20 times their memory are neither eliminated nor compared with. A
+      memory declared by the user replaces infinite ones.
     """
 
     name = "paired"
     pooled = True
-    #: Useful steps up to the first test, and the factor by which later epochs multiply the data.
+    #: Useful steps up to the first test, and the growth factor of the data in later epochs.
     FIRST = 48
     GROWTH = 1.25
-    #: Epochs before the first test, each of which doubles the data.
+    #: Number of epochs before the first test, each of which doubles the data.
     TRIALS = 3
-    #: The larger, the more evenly δ is spread over epochs without an end.
+    #: A larger value spreads δ more evenly over epochs if there is no horizon.
     SPREAD = 15
-    #: Share of δ that is kept for what comes after the horizon.
+    #: Share of δ that is reserved for tests after the horizon.
     BEYOND = 0.05
-    #: Share of each level for policies strictly below the best one: they are not played anyway.
+    #: Share of each level for policies strictly below the best one, which are not played.
     UNPLAYED = 0.05
 
     def epoch_length(self, epoch: int) -> int:
-        """As many steps as the first test needs, in parts; then a quarter of what there was."""
+        """The steps up to the first test in parts; then a quarter of the data so far."""
         return max(1, self._data(epoch) - (self._data(epoch - 1) if epoch > 1 else 0))
 
     def _data(self, epoch: int) -> int:
@@ -132,15 +132,14 @@ class Paired(Rule):
 
     @property
     def needed(self) -> int:
-        """Useful steps that span enough memories of the system, as far as these are known."""
+        """Useful steps that span 20 times the memory of the system, as far as it is known."""
         return math.ceil(MEMORIES * self.setting.memory)
 
     @cached_property
     def silent(self) -> int:
-        """Epochs at the end of which nothing is tested.
+        """Number of epochs that end without a test, since their data is too short.
 
-        Their data can't span enough memories. After each of them, what is played is chosen anew
-        among policies that inform each other.
+        After each of them, the policy to play is chosen again among those that inform each other.
         """
         if self.setting.first is None:
             return self.TRIALS if self.setting.width == 1 else 0
@@ -148,19 +147,19 @@ class Paired(Rule):
 
     @cached_property
     def _epochs(self) -> int:
-        """Epochs within the horizon that end with a test; 0 if there is no horizon."""
+        """Number of epochs within the horizon that end with a test; 0 if there is no horizon."""
         steps = (self.setting.horizon or 0) / self.setting.width
         if not steps:
             return 0
         return max(next(k for k in count() if self._data(k) >= steps) - self.silent, 1)
 
     def level(self, epoch: int) -> float:
-        """δ_k: the same for all epochs within a horizon, and mδ'/((k+m-1)(k+m)), m = 15, after.
+        """δ_k: equal for all epochs within the horizon, then mδ'/((k+m-1)(k+m)) with m = 15.
 
-        Without a horizon δ' = δ, which is what these sum to.
+        The latter add up to δ', which is δ without a horizon.
         """
         delta, epochs = self.setting.delta, self._epochs
-        number = epoch - self.silent  # of this test
+        number = epoch - self.silent  # number of this test
         if number < 1:
             return 0.0
         if number <= epochs:
@@ -176,10 +175,9 @@ class Paired(Rule):
         order: InformationOrder | None = None,
         look: Look | None = None,
     ) -> Elimination:
-        """Drop what is worse than the best estimate by more than noise explains.
+        """Eliminate policies that are significantly worse than the estimated best one.
 
-        Before the data spans enough memories nothing is dropped. What the first test would say of
-        it is provisional.
+        A silent epoch eliminates nothing; its result at the level of the first test is provisional.
         """
         everything = np.ones(estimates.sums.shape[1], dtype=np.bool_)
         if epoch <= self.silent:
@@ -195,7 +193,7 @@ class Paired(Rule):
         order: InformationOrder | None,
         look: Look | None,
     ) -> Elimination:
-        estimates = self._judged(estimates)
+        estimates = self._with_enough_data(estimates)
         mean = estimates.mean
         known = np.isfinite(mean)
         if len(estimates.sizes) < 2 or not known.any():
@@ -218,21 +216,21 @@ class Paired(Rule):
             effect = np.fmin(self.setting.sensitivity * apart, most)
             missed = effect * math.log(4 / (3 * self.setting.delta))
             unseen = missed / effective
-            margin = (critical + spread.lean * (2 * critical**2 + 1) / 6) * spread.error
+            margin = (critical + spread.skewness * (2 * critical**2 + 1) / 6) * spread.error
             worse = mean - mean[best] > np.maximum(margin, unseen)
             starved = mean - mean[best] > np.maximum(margin, missed / estimates.steps)
-            remembered = spread.memory * estimates.steps * largest_share(estimates)
-        worse &= estimates.steps >= MEMORIES * remembered
+            difference_memory = spread.memory * estimates.steps * largest_share(estimates)
+        worse &= estimates.steps >= MEMORIES * difference_memory
         worse[best] = starved[best] = False
         probabilities = single_probability(freedom, played), single_probability(freedom, unplayed)
-        hungry = bool((starved & known & ~worse).any())
-        return Elimination(~(worse & known), played, Look(estimates.steps, probabilities), hungry)
+        starving = bool((starved & known & ~worse).any())
+        return Elimination(~(worse & known), played, Look(estimates.steps, probabilities), starving)
 
-    def _judged(self, estimates: Estimates) -> Estimates:
-        """Nothing is known of policies whose steps don't span enough memories of the system.
+    def _with_enough_data(self, estimates: Estimates) -> Estimates:
+        """Estimates without those of policies whose steps span less than 20 times their memory.
 
-        Nor of those that have few batches while others have many: with as few degrees of freedom,
-        no other could be told apart.
+        Policies with few batches are left out as well if others have many: their few degrees of
+        freedom would make the comparison of all others imprecise.
         """
         unknown = np.zeros(estimates.sums.shape[1], dtype=np.bool_)
         if estimates.memory is not None:
@@ -257,9 +255,9 @@ class Paired(Rule):
         look: Look | None,
         freedom: float,
     ) -> tuple[float, float]:
-        """For policies that the best one is not strictly above, and for all others."""
-        # What must survive is the truly best policy, whose own differences may turn more than
-        # those of the estimated one: both ends of the net are tried as well.
+        """For policies that are not strictly below the best one, and for those that are."""
+        # The truly best policy must survive. The angles between differences to it may be larger
+        # than to the estimated best one, so both ends of the net are tried as references, too.
         mean = estimates.mean
         every = np.ones(mean.size, dtype=np.bool_)
         split = order is not None and not order.symmetric
@@ -285,7 +283,7 @@ class Paired(Rule):
 
 
 def _shared(steps: Array, look: Look | None) -> float:
-    """The share of the data of every policy that an earlier test had."""
+    """The least share, over policies, of the data that the earlier test had."""
     if look is None:
         return 0.0
     known = steps > 0

@@ -1,4 +1,4 @@
-"""Rule ``published``: what the published experiments used."""
+"""Rule ``published``: the rule of the published experiments."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from iopea.types import Array, Estimates
 
 
 class Published(Rule):
-    """What the published experiments ran: bold, and without a guarantee.
+    """The rule of the published experiments: it eliminates early and has no guarantee.
 
-    Of equally informative policies a random one is played, and the one that was played last
-    is recommended. That it was random is not on record: it is what gives the printed rows.
+    Among equally informative policies a random one is played, and the policy played last is
+    recommended. The random choice is not documented; it reproduces the printed rows.
     """
 
     name = "published"
@@ -37,7 +37,7 @@ class Published(Rule):
     ) -> Elimination:
         """Keep every policy whose epoch *sum* is within 2β_k of the least, β_k = (αN_k)^-1/2.
 
-        The sum goes over the steps that told of the policies.
+        The sum is over the steps that were informative about the policies.
         """
         length = self.epoch_length(epoch)
         half_width = self.setting.published_factor * (_alpha(self.setting) * length) ** -0.5

@@ -1,4 +1,4 @@
-"""What a rule is: when an epoch ends, and which policies survive it."""
+"""The base class of elimination rules: when an epoch ends, and which policies survive it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iopea.types import Array, Estimates, Mask, Stop
 
 @dataclass(frozen=True)
 class Setting:
-    """What a rule may use of the problem and the run.
+    """The constants of the problem and the run that a rule may use.
 
     Attributes
     ----------
@@ -30,19 +30,19 @@ class Setting:
     lipschitz : float. Change of the average cost per unit of policy [L_Θ].
     alpha : float. Share of useful steps [α].
     data_needed : int. T_h(δ).
-    settling : int. Steps until a decision shows in the cost.
-    memory : float. Steps that the system remembers, as far as that is known or declared.
-    declared : bool. Whether the user has declared it.
+    settling : int. Steps until a decision affects the cost.
+    memory : float. Autocorrelation time of the system in steps, as far as known or declared.
+    declared : bool. Whether the user declared it.
     delta : float. Probability that the guarantee may fail [δ].
     horizon : int or None. Steps of the whole run [T], where known.
-    first : int, optional. Useful steps of the first epoch, where the rule leaves a choice.
+    first : int, optional. Useful steps of the first epoch, for rules that let the user choose it.
     sensitivity : float. Change of the cost of one step per unit of policy.
-    unseen : float, optional. The most that an unseen event may count; the range of costs if
-        not given.
-    listed : bool. Whether estimates are always those of all policies that may still be best;
-        otherwise only some are asked for, and a judgement must hold for all others too.
-    published_alpha, published_factor : float. The α of the published experiments, where it is
-        another one, and what they multiplied β_k by.
+    unseen : float, optional. Largest effect of an event that has not occurred yet; the range of
+        costs if not given.
+    listed : bool. Whether estimates always cover all policies that may still be best; otherwise
+        they cover only some, and a critical value must hold for all others, too.
+    published_alpha, published_factor : float. The α of the published experiments, where it
+        differs, and their factor of β_k.
     """
 
     policies: int
@@ -65,23 +65,24 @@ class Setting:
     published_factor: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuse what no rule can work with."""
+        """Refuse settings that no rule can use."""
         if self.policies < 1:
             raise InputError(f"A net needs at least one policy, not {self.policies}.")
 
 
 @dataclass(frozen=True)
 class Elimination:
-    """Which policies survive, the threshold that decided, and what a later test may know of it.
+    """The decision of a rule: which policies survive, and by which threshold.
 
     Attributes
     ----------
     keep : bool array (n,). The survivors.
     threshold : float. The critical value, or a difference of costs.
-    look : Look, optional. What a later test may know of this one.
-    starved : bool. Whether some survive only because few of the steps told of them.
-    provisional : bool array (n,), optional. Who would survive if there were enough data for a
-        verdict, where there is not: for what to play, and for nothing else.
+    look : Look, optional. Information about this test for later ones.
+    starved : bool. Whether some policies survive only because few steps were informative about
+        them.
+    provisional : bool array (n,), optional. If there is not enough data for a test: the policies
+        that would survive it. Used only to choose what to play.
     """
 
     keep: Mask
@@ -92,15 +93,15 @@ class Elimination:
 
 
 class Rule(ABC):
-    """When an epoch ends and who survives it."""
+    """Decides when an epoch ends and which policies survive it."""
 
     name: ClassVar[str]
-    #: Whether all epochs are pooled; otherwise each is judged by its own data.
+    #: Whether the data of all epochs is pooled; otherwise each test uses its own epoch.
     pooled: ClassVar[bool] = False
-    #: The most points of the net per parameter, where the rule has such a limit.
+    #: Largest number of points of the net per parameter, if the rule has a limit.
     points_per_axis: ClassVar[int | None] = None
-    #: Whether the policy played last is recommended, not the best by estimate, and which of
-    #: equally informative policies is played is drawn.
+    #: Whether ties between equally informative policies are broken at random, and the policy played
+    #: last is recommended instead of the estimated best one.
     draws_ties: ClassVar[bool] = False
 
     def __init__(self, setting: Setting | None = None) -> None:
@@ -110,34 +111,34 @@ class Rule(ABC):
 
     @property
     def setting(self) -> Setting:
-        """What the rule may use of the problem and the run; a learner gives it."""
+        """The constants of the problem and the run, which a learner provides."""
         if self._setting is None:
             raise InputError(f"The rule {self.name!r} has no setting: give it to a learner.")
         return self._setting
 
     def for_setting(self, setting: Setting) -> Self:
-        """The same rule for a problem and a run."""
+        """A copy of the rule for a problem and a run."""
         rule = copy(self)
         rule._setting = setting
         rule.check(setting)
         return rule
 
     def check(self, setting: Setting) -> None:
-        """Refuse a setting that the rule can't work with."""
+        """Refuse a setting that the rule can't use."""
         return
 
     def need_alpha(self, alpha: float) -> None:
-        """Refuse a problem of which the share of useful steps is not known."""
+        """Refuse a problem whose share of useful steps is unknown."""
         if not alpha > 0:
             raise InputError(
-                f"The rule {self.name!r} needs α, the share of useful steps, which this problem "
-                "can't tell: give the problem the probability of a period without demand, or use "
-                "rule 'paired'."
+                f"The rule {self.name!r} needs α, the share of useful steps, which is unknown for "
+                "this problem: give the problem the probability of a period without demand, or "
+                "use rule 'paired'."
             )
 
     @property
     def needed(self) -> int:
-        """Useful steps of each maximal policy before which nothing is eliminated."""
+        """Useful steps of each maximal policy that are required before the first elimination."""
         return 0
 
     @abstractmethod
@@ -153,18 +154,18 @@ class Rule(ABC):
         order: InformationOrder | None = None,
         look: Look | None = None,
     ) -> Elimination:
-        """Judge the surviving policies, an array (n, d), at the end of an epoch.
+        """Test the surviving policies, an array (n, d), at the end of an epoch.
 
-        A rule may use their order and what the test before has left.
+        A rule may use their order, and the ``look`` of the previous test.
         """
 
     def outlook(self, spread: float, log_count: Callable[[int], float]) -> str:
-        """What to say when nothing was eliminated, the estimates differing by ``spread``."""
+        """Message for a run without elimination, whose estimates differ by up to ``spread``."""
         return Stop.NOTHING_ELIMINATED.value
 
 
 def kept_within(mean: Array, threshold: float) -> Elimination:
-    """Keep what is within ``threshold`` of the least; what is unknown stays."""
+    """Keep policies within ``threshold`` of the least mean, and those without an estimate."""
     known = np.isfinite(mean)
     least = mean[known].min(initial=math.inf)
     return Elimination(~(known & (mean > least + threshold)), threshold)

@@ -51,7 +51,7 @@ class Theorem(Rule):
         return kept_within(estimates.mean, threshold)
 
     def outlook(self, spread: float, log_count: Callable[[int], float]) -> str:
-        """That nothing was eliminated, and from which horizon on something would be."""
+        """Message that nothing was eliminated, with the least horizon for an elimination."""
         horizon = self.first_elimination(spread, log_count)
         when = (
             "at no horizon up to 10^18"
@@ -60,14 +60,14 @@ class Theorem(Rule):
         )
         return (
             f"Nothing was eliminated in {self.horizon} steps: with the constants of the theorem, "
-            f"policies whose costs differ by {spread:.3g} are told apart {when}."
+            f"policies whose costs differ by {spread:.3g} can be distinguished {when}."
         )
 
     def first_elimination(self, spread: float, log_count: Callable[[int], float]) -> int | None:
-        """The least horizon at which a policy ``spread`` above the best could be dropped.
+        """The least horizon at which a policy ``spread`` above the best could be eliminated.
 
         ``spread`` is in cost units, ``log_count`` gives log |N_r(Θ)| for a horizon.
-        None where no horizon up to 10^18 would do.
+        None if there is no such horizon up to 10^18.
         """
         scaled = spread / self.setting.cost_range
 
@@ -96,7 +96,7 @@ def theorem_epoch_length(setting: Setting, horizon: int, epoch: int) -> int:
 
 
 def theorem_epochs(setting: Setting, horizon: int) -> int:
-    """K, the epochs that fit in the horizon: the sum of w N_k is at most T; at least 1."""
+    """K, the number of epochs within the horizon: the largest with Σ w N_k <= T; at least 1."""
     epochs, used = 0, 0
     while True:
         used += setting.width * theorem_epoch_length(setting, horizon, epochs + 1)
