@@ -193,7 +193,7 @@ def test_a_wrong_state_is_refused_and_changes_nothing(part, value):
         del state[part]
     else:
         state[part] = value
-    with pytest.raises(InputError, match=r"^Cannot load .*'law' and 'zero'\.$"):
+    with pytest.raises(InputError, match="missing or damaged"):
         changed.load_state_dict(state)
     assert changed.draw(50).tobytes() == kept.draw(50).tobytes()
 

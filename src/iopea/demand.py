@@ -1,8 +1,9 @@
-r"""Demand laws: what customers want each period, before anything censors it.
+r"""Demand distributions: the demand of each period before censoring.
 
-A law draws :math:`X`; the demand is :math:`D = B \min(\max(X, 0), M)`, where :math:`M` is the
-``maximum`` and :math:`B` is 0 with probability ``zero_probability`` and 1 otherwise. A
-:class:`Demand` is data; a :class:`DemandStream` made from it holds the randomness.
+From a draw :math:`X` of the distribution, demand is :math:`D = B \min(\max(X, 0), M)`, where
+:math:`M` is the ``maximum`` and :math:`B` is 0 with probability ``zero_probability`` and 1
+otherwise. A :class:`Demand` holds parameters; a :class:`DemandStream` made from it holds the random
+generators.
 """
 
 from __future__ import annotations
@@ -23,26 +24,27 @@ from scipy.special import betainc, betaincc, gammainc, gammaincc, ndtr
 
 from iopea.errors import InputError, unknown
 from iopea.model import Model, NonNegative, Number, Positive, Probability
+from iopea.state import Noise, Stateful, parts
 from iopea.types import Array
 
-Size = Annotated[Positive, Field(ge=1e-9, le=1e9)]  # so that no law overflows
-NO_DEMAND_ABOVE = 1e100  # stands for an infinite maximum: no law below reaches it
-POISSON_RATIO = 1e9  # size to mean, above which a negative binomial is drawn as Poisson
+Size = Annotated[Positive, Field(ge=1e-9, le=1e9)]  # so that no distribution overflows
+NO_DEMAND_ABOVE = 1e100  # stands for an infinite maximum: no distribution below reaches it
+POISSON_RATIO = 1e9  # above this ratio of size to mean, a negative binomial is drawn as Poisson
 
-# A stream's generators are the last two children of its seed, so that the first ones, which
-# seed.spawn() gives out, stay free for other uses.
+# A stream's generators use the last two children of its seed, so that the first ones, which
+# seed.spawn() returns, stay free for other uses.
 _LAW_CHILD, _ZERO_CHILD = 2**32 - 1, 2**32 - 2
 
 
 class Demand(Model, ABC):
-    """A demand law; its subclasses are in :data:`LAWS`.
+    """A demand distribution; its subclasses are in :data:`LAWS`.
 
     Parameters
     ----------
     maximum : float, optional
-        The most that is ever demanded [M]; larger draws become this.
+        The largest possible demand [M]; larger draws are reduced to it.
     zero_probability : float
-        Chance that nothing is demanded in a period, whatever the law has drawn.
+        Probability that demand is set to 0 in a period, whatever was drawn.
     """
 
     distribution: ClassVar[str]
@@ -54,7 +56,7 @@ class Demand(Model, ABC):
         return DemandStream(self, seed)
 
     def table(self) -> dict[str, object]:
-        """The ``[demand]`` table that gives this law back through :func:`demand_from`.
+        """The ``[demand]`` table from which :func:`demand_from` makes this distribution.
 
         >>> Poisson(mean=3, maximum=8).table()
         {'distribution': 'poisson', 'maximum': 8.0, 'mean': 3.0}
@@ -63,36 +65,38 @@ class Demand(Model, ABC):
         return {"distribution": self.distribution, **fields}
 
     def mean_demand(self) -> float:
-        """Expected demand per period [E D], with the maximum and the zeros counted in."""
+        """Expected demand per period [E D], after the maximum and the added zeros."""
         if self.maximum == 0:
             return 0.0
         limit = NO_DEMAND_ABOVE if self.maximum is None else min(self.maximum, NO_DEMAND_ABOVE)
         return (1 - self.zero_probability) * float(self._mean_up_to(limit))
 
     def probability_zero(self) -> float:
-        """Chance that nothing is demanded in a period [P(D = 0)]."""
+        """Probability of no demand in a period [P(D = 0)]."""
         atom = 1.0 if self.maximum == 0 else float(self._atom_at_zero())
         return atom + (1 - atom) * self.zero_probability
 
     @abstractmethod
     def _draw(self, rng: Generator, n: int) -> NDArray[Any]:
-        """Draw X n times, one after the other, so that drawing in parts changes nothing."""
+        """Draw X n times in sequence, so that drawing in parts gives the same values."""
 
     @abstractmethod
     def _mean_up_to(self, limit: float) -> float:
         """E[min(max(X, 0), limit)] for a limit above 0."""
 
     def _atom_at_zero(self) -> float:
-        """P(X <= 0): for a law without atoms, 1 if it is always 0."""
+        """P(X <= 0); for a distribution without atoms, 1 if it is always 0 and 0 otherwise."""
         return float(self._mean_up_to(NO_DEMAND_ABOVE) == 0)
 
 
-class DemandStream:
+class DemandStream(Stateful):
     """Demand drawn in order: drawing a, then b, gives the same bits as drawing a + b."""
+
+    saved = parts(law=Noise, zero=Noise)
 
     def __init__(self, demand: Demand, seed: SeedSequence) -> None:
         self.demand = demand
-        # One generator for the zeros, since a draw from the law may take any number of bits.
+        # The zeros have their own generator, since a draw of X may take any number of bits.
         self._law, self._zero = (
             Generator(PCG64(SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, child))))
             for child in (_LAW_CHILD, _ZERO_CHILD)
@@ -107,20 +111,6 @@ class DemandStream:
         if self.demand.zero_probability > 0:
             draws[self._zero.random(n) < self.demand.zero_probability] = 0.0
         return draws
-
-    def state_dict(self) -> dict[str, object]:
-        """Where the stream stands, ready for JSON."""
-        return {"law": self._law.bit_generator.state, "zero": self._zero.bit_generator.state}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go to where a stream of the same law stood when its state was taken."""
-        law, zero = PCG64(0), PCG64(0)
-        try:
-            law.state, zero.state = state["law"], state["zero"]
-        except (KeyError, TypeError, ValueError, OverflowError):
-            reason = "a demand state has the PCG64 states 'law' and 'zero'"
-            raise InputError(f"Cannot load {state!r}: {reason}.") from None
-        self._law, self._zero = Generator(law), Generator(zero)
 
 
 class Exponential(Demand):
@@ -137,7 +127,7 @@ class Exponential(Demand):
 
 
 class Normal(Demand):
-    """Normal demand, where draws below 0 become 0; mean and sd are those before that."""
+    """Normal demand with negative draws set to 0; mean and sd are those of the draws."""
 
     distribution = "normal"
     mean: Annotated[Number, Field(ge=-1e9, le=1e9)]
@@ -214,7 +204,7 @@ class Lognormal(Demand):
 
 
 class Poisson(Demand):
-    """Poisson demand: whole numbers from 0."""
+    """Poisson demand."""
 
     distribution = "poisson"
     mean: Size
@@ -233,7 +223,7 @@ class Poisson(Demand):
 
 
 class Geometric(Demand):
-    """Geometric demand: 0, 1, 2 and so on, each less likely than the one before."""
+    """Geometric demand on 0, 1, 2, ..."""
 
     distribution = "geometric"
     mean: Size
@@ -249,7 +239,7 @@ class Geometric(Demand):
 
 
 class NegativeBinomial(Demand):
-    """Negative binomial demand: Poisson whose own mean is gamma with shape ``size``."""
+    """Negative binomial demand: Poisson with a gamma distributed mean of shape ``size``."""
 
     distribution = "negative-binomial"
     mean: Size
@@ -263,7 +253,7 @@ class NegativeBinomial(Demand):
     def _mean_up_to(self, limit: float) -> float:
         size, whole, total = self.size, np.floor(limit), self.size + self.mean
         # x P(X = x) = mean P(Y = x - 1) with Y of size + 1, and P(X < k) is an incomplete beta
-        # function of either probability, of which the smaller keeps its digits.
+        # function of either probability; the smaller one is more precise.
         if self.mean < size:
             probability = self.mean / total
             below, above = (
@@ -283,10 +273,10 @@ class NegativeBinomial(Demand):
 
 
 class Empirical(Demand):
-    """One of the given values, such as past demand, each place with the same probability.
+    """One of the given values, such as past demand, each with the same probability.
 
-    In place of ``values``, give the ``file`` (CSV with a header) and the ``column`` they are in;
-    both are used once to read the values, and not kept.
+    Instead of ``values``, give the ``file`` (CSV with a header) and the ``column`` they are in;
+    both are only used to read the values, and not kept.
     """
 
     distribution = "empirical"
@@ -348,7 +338,7 @@ LAWS: dict[str, type[Demand]] = {
 
 
 def demand_from(table: Mapping[str, object], directory: Path | None = None) -> Demand:
-    """Make a demand law from the ``[demand]`` table of a problem file.
+    """Make a demand distribution from the ``[demand]`` table of a problem file.
 
     >>> demand_from({"distribution": "uniform", "low": 1, "high": 3}).mean_demand()
     2.0
@@ -356,9 +346,9 @@ def demand_from(table: Mapping[str, object], directory: Path | None = None) -> D
     Parameters
     ----------
     table : mapping
-        ``distribution``, one of :data:`LAWS`, and the keys of that law.
+        ``distribution``, one of :data:`LAWS`, and the keys of that distribution.
     directory : Path, optional
-        Where a relative ``file`` starts from, if not from the working directory.
+        The folder to which a relative ``file`` refers; the working directory if not given.
     """
     values = dict(table)
     if "distribution" not in values:

@@ -23,6 +23,8 @@ def assert_same_state(one: Any, other: Any) -> None:
 
     >>> assert_same_state({"a": np.ones(2)}, {"a": np.ones(2)})
     """
+    if isinstance(one, list) and isinstance(other, list):
+        one, other = dict(enumerate(one)), dict(enumerate(other))
     if isinstance(one, dict) and isinstance(other, dict):
         if one.keys() != other.keys():
             raise AssertionError(f"The states have the keys {one.keys()} and {other.keys()}.")

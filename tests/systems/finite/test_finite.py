@@ -100,10 +100,10 @@ def test_time_back_to_the_first_state():
     system.play((1.0, 1.0, 1.0), 20)
     steps = []
     for _ in range(4000):
-        while system.state_dict()["system"]["state"] == 0:
+        while system.state_dict()["system"]["at"] == 0:
             system.play((1.0, 1.0, 1.0), 1)
         steps.append(len(system.play((0.0, 0.0, 1.0), 1000, until_start=True).costs))
-        assert system.state_dict()["system"]["state"] == 0
+        assert system.state_dict()["system"]["at"] == 0
     # The bound is for the worst state, so the mean lies below it.
     assert np.mean(steps) <= system.restart_time() + 5 * np.std(steps) / math.sqrt(4000)
 
@@ -200,7 +200,7 @@ def test_steps_that_tell_are_those_of_the_rarest_action(lengths):
         cells = tuple(path[name].astype(int) for name in ("state", "next_state"))
         np.add.at(moves[action, :, action], cells, 1)
     estimates, rows = evaluator.estimates(), np.arange(3)
-    assert estimates.telling.shape == (8,)
+    assert estimates.effective_steps.shape == (8,)
     fewer = 0
     for column, policy in enumerate(policies):
         own = policy[0] if len(set(policy)) == 1 else None
@@ -213,7 +213,7 @@ def test_steps_that_tell_are_those_of_the_rarest_action(lengths):
         steps = sum(lengths) if own is None else lengths[own]
         assert estimates.steps[column] == steps
         expected = min((visits / law).min(), steps)
-        assert estimates.telling[column] == pytest.approx(expected, rel=1e-9)
+        assert estimates.effective_steps[column] == pytest.approx(expected, rel=1e-9)
         fewer += expected < 0.75 * steps
     # Those that mix the actions were told of by a part of the steps.
     assert fewer == (6 if all(lengths) else 0)

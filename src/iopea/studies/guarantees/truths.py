@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from iopea.demand import DemandStream, Exponential, Size
 from iopea.model import Count, Probability
 from iopea.problem_files import problem_from
 from iopea.problems.base import Problem
+from iopea.state import parts
 from iopea.types import Truth
 
 
@@ -41,14 +41,16 @@ class Remembering(Exponential):
 class _RememberingStream(DemandStream):
     """Saves the state of the demand as well."""
 
+    saved = parts(memory=float)
     demand: Remembering
 
-    def state_dict(self) -> dict[str, object]:
-        return {**super().state_dict(), "memory": self.demand._memory}
+    @property
+    def memory(self) -> float:
+        return self.demand._memory
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        super().load_state_dict(state)
-        self.demand._memory = float(state["memory"])
+    @memory.setter
+    def memory(self, value: float) -> None:
+        self.demand._memory = value
 
 
 class Persistent(Remembering):

@@ -38,12 +38,11 @@ class DualRecords(Stateful):
     Attributes
     ----------
     on_hand : float. Stock left over.
-    pipelines : pair of arrays. Regular and expedited orders on their way, oldest first.
     """
 
     saved = parts(
-        rows=shaped(5, -1), faults=int, steps=int, unknown=int, on_hand=float,
-        pipelines=lambda held: tuple(map(array, held)),
+        rows=shaped(5, -1), faults=int, steps=int, unknown=int, on_hand=float, regular=array,
+        expedited=array,
     )  # fmt: skip
 
     def __init__(self, lead_times: tuple[int, int], bound: float, step: float | None) -> None:
@@ -53,8 +52,13 @@ class DualRecords(Stateful):
         self._faults = 0
         self._steps = 0
         self.on_hand = 0.0
-        self.pipelines = tuple(np.zeros(each) for each in lead_times)
+        self._regular, self._expedited = map(np.zeros, lead_times)
         self._unknown = lead_times[0] + 1
+
+    @property
+    def pipelines(self) -> tuple[Array, Array]:
+        """Regular and expedited orders on their way, oldest first."""
+        return self._regular, self._expedited
 
     @property
     def inconsistent(self) -> int:
