@@ -83,7 +83,8 @@ def test_what_the_help_says_is_so():
     assert "queue-fixed" in scenarios(PROFILES[0])
     assert "such as ppo" in reproduce
     assert "ppo" in METHODS
-    assert f"Some of {', '.join(STUDIES)}; all if absent." in " ".join(help_of("validate").split())
+    validate = " ".join(help_of("validate").split())
+    assert f"One or more of {', '.join(STUDIES)}; default: all." in validate
     compare = " ".join(help_of("compare").split())
     assert "[default: iopea,optimal]" in compare
     assert "optimal" in LEARNERS
@@ -95,5 +96,5 @@ def test_check_order_has_the_defaults_of_the_library():
     (path_steps, paths), (law_steps, laws) = (
         checking._DATA[claim] for claim in ("sample-path", "distributional")
     )
-    assert f"Steps of each path; {path_steps}, or {law_steps} in law." in words
-    assert f"Paths of each policy; {paths}, or {laws} in law." in words
+    assert f"Steps of each path; {path_steps}, or {law_steps} for distributional claims." in words
+    assert f"Paths of each policy; {paths}, or {laws} for distributional claims." in words

@@ -1,4 +1,4 @@
-"""The command line: its commands, and how an error or an interrupt ends it."""
+"""The command line: its commands, and the handling of errors and interrupts."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from iopea.cli.validate import validate
 from iopea.cli.warmup import warmup
 from iopea.errors import IopeaError
 
-#: Exit status of what was interrupted, as shells have it, and what is said of it.
+#: Exit status after an interrupt, by the convention of shells, and the message.
 _INTERRUPTED = 130
 _INTERRUPTION = "Interrupted: no report was written."
 
 app = typer.Typer(
-    help="Learn an operating policy online when only part of what happened is seen.",
+    help="Learn an operating policy online from partial observations.",
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    # Typer would load Pydantic to find that `iopea COMMAND --help` has no --help before COMMAND.
+    # Otherwise Typer loads Pydantic to look for a --help before COMMAND.
     context_settings={"default_map": {"help": False}},
 )
 app.command()(learn)
@@ -53,7 +53,7 @@ def _without_command(
 
 
 def main() -> None:
-    """Run the command line; a refusal is one sentence on the error stream and status 2."""
+    """Run the command line; an error is one sentence on stderr and exit status 2."""
     try:
         status = app(standalone_mode=False)
     except IopeaError as error:
@@ -61,7 +61,7 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         _end(_INTERRUPTION, _INTERRUPTED)
     except Exception as error:
-        # Errors of usage have different classes in different versions of Typer.
+        # The class of usage errors depends on the version of Typer.
         if not hasattr(error, "format_message"):
             raise
         _end(f"Error: {_with_value(error.format_message(), error.__cause__)}", 2)
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def _with_value(message: str, cause: object) -> str:
-    """A sentence of Typer's with the value that was refused, which newer versions leave out."""
+    """A message of Typer with the invalid value, which newer versions leave out."""
     if hasattr(cause, "errors"):
         value = str(cause.errors()[0]["input"])
         message = message.replace("Invalid value for", f"Invalid value {value!r} for", 1)

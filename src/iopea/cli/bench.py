@@ -12,7 +12,7 @@ from iopea.cli.options import AsJson
 
 
 def bench(as_json: AsJson = False) -> None:
-    """Measure the replay kernels beside their plain-Python twins, on one core, in this run."""
+    """Measure the speed of the replay kernels and of their plain-Python versions on one core."""
     from iopea.testing.twins import dual_replay_speed, replay_speed
     from iopea.types import Precision
 
@@ -35,7 +35,7 @@ def bench(as_json: AsJson = False) -> None:
 
 
 def _print(what: str, lead_time: str, speeds: list[dict[str, Any]]) -> None:
-    """Print the speeds of a kernel and its twin as a table."""
+    """Print the speeds of a kernel and its plain-Python version as a table."""
     from rich.console import Console
     from rich.table import Table
 

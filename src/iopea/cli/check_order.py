@@ -20,21 +20,23 @@ def check_order(
         Path, typer.Argument(help="A problem file; its table [order] may hold the claim to test.")
     ],
     pairs: Annotated[
-        int, typer.Option(min=1, help="The most pairs of policies to test.")
+        int, typer.Option(min=1, help="Largest number of pairs to test.")
     ] = _SOME_PAIRS,
     steps: Annotated[
-        int | None, typer.Option(help="Steps of each path; 2000, or 10000 in law.")
+        int | None,
+        typer.Option(help="Steps of each path; 2000, or 10000 for distributional claims."),
     ] = None,
     replications: Annotated[
-        int | None, typer.Option(help="Paths of each policy; 4, or 24 in law.")
+        int | None,
+        typer.Option(help="Paths of each policy; 4, or 24 for distributional claims."),
     ] = None,
     error_rate: Annotated[
-        float, typer.Option(help="Chance to reject a true distributional claim.")
+        float, typer.Option(help="Probability of rejecting a true distributional claim.")
     ] = 0.01,
-    seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of all random draws.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Test which policies' data tells of which others; status 1 where the claim is false."""
+    """Test a claimed information order; exit status 1 if the claim is false."""
     from iopea.orders.checking import some_policies
     from iopea.problem_files import read_order, read_problem
 
@@ -64,7 +66,7 @@ def check_order(
 
 
 def _print(report: iopea.OrderReport) -> None:
-    """Print what was claimed of an order, and what was measured."""
+    """Print the claimed and the measured properties of an order."""
     from rich.console import Console
     from rich.table import Table
 

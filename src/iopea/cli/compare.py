@@ -15,7 +15,7 @@ from iopea.errors import InputError
 def compare(
     files: Annotated[list[Path], typer.Argument(help="Problem files.")],
     learners: Annotated[
-        str, typer.Option(help="Names with commas between; the first is what others are tested by.")
+        str, typer.Option(help="Names separated by commas; all are tested against the first.")
     ] = "iopea,optimal",
     horizon: Horizon = 100_000,
     seeds: Seeds = 10,
@@ -37,7 +37,7 @@ def compare(
 
     names = tuple(dict.fromkeys(filter(None, map(str.strip, learners.split(",")))))
     if not names:
-        raise InputError("--learners is empty: give names with commas between.")
+        raise InputError("--learners is empty: give names separated by commas.")
     for name in names:
         learner_named(name)
     systems = dict(zip(labels_of([file.stem for file in files]), map(read_problem, files),
@@ -61,7 +61,7 @@ def compare(
 def _command(
     files: list[Path], names: tuple[str, ...], horizon: int, seeds: int, first_seed: int
 ) -> str:
-    """The command that gives the same report again."""
+    """The command that reproduces the report."""
     words = ["iopea compare", *map(shlex.quote, map(str, files)), f"--learners {','.join(names)}"]
     words += [f"--horizon {horizon}", f"--seeds {seeds}"]
     return " ".join(words + [f"--first-seed {first_seed}"] * bool(first_seed))

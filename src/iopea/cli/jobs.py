@@ -1,4 +1,4 @@
-"""What commands that run many jobs have in common: a live line, how a run ends, its tables."""
+"""Shared by commands that run many jobs: a progress line, interrupts, and printed tables."""
 
 from __future__ import annotations
 
@@ -15,31 +15,32 @@ from iopea.comparison.runner import Job, Progress, Watch, run_tasks
 from iopea.comparison.store import Store
 from iopea.comparison.tables import Report, Table
 
-#: Running tasks that are named.
+#: Largest number of running tasks shown by name.
 _MOST_NAMED = 2
 
 
 def warning(console: Console) -> Callable[[str], None]:
-    """What prints a sentence on a console, without colours and in one piece."""
+    """A function that prints a sentence on a console, without highlighting or wrapping."""
     return lambda sentence: console.print(sentence, highlight=False, soft_wrap=True)
 
 
 def run_jobs(
     tasks: Sequence[Job], store: Store, workers: int, cluster: str | None, console: Console
 ) -> None:
-    """Do what is not finished; an interrupt says what is kept."""
+    """Run the unfinished tasks; after an interrupt, print which results are kept."""
     try:
         with _watching(console) as watch:
             run_tasks(tasks, store, workers=workers, cluster=cluster, watch=watch)
     except KeyboardInterrupt:
         warning(console)(
-            f"{len(store)} finished tasks are kept in {store.directory}: the same command goes on."
+            f"{len(store)} finished tasks are kept in {store.directory}: run the same command "
+            "again to continue."
         )
         raise
 
 
 def print_report(report: Report) -> None:
-    """Print the tables of a report and what is said of them."""
+    """Print the tables and the summary of a report."""
     console = Console()
     for part in report.parts:
         if isinstance(part, Table) and part.lines:
@@ -51,7 +52,7 @@ def print_report(report: Report) -> None:
 
 @contextmanager
 def _watching(console: Console) -> Iterator[Watch]:
-    """A live line on the terminal's error stream: tasks done, those running, time left."""
+    """A progress line on stderr: tasks done, tasks running, time left."""
     columns = (
         TextColumn("{task.fields[done]}"),
         BarColumn(),

@@ -1,4 +1,4 @@
-"""The command ``learn``: runs of a learner, and what is printed of them."""
+"""The command ``learn``: runs of a learner, and their report."""
 
 from __future__ import annotations
 
@@ -17,36 +17,37 @@ import iopea
 from iopea.cli.options import AsJson, Horizon, Seeds
 from iopea.errors import InputError, unknown
 
-#: Parameters of a policy that are shown one by one.
+#: Largest number of parameters of a policy that are shown individually.
 _MOST_SHOWN = 8
 
 
 def learn(
     file: Annotated[
         Path | None,
-        typer.Argument(help="A problem file; without one, the paper's small inventory setting."),
+        typer.Argument(help="A problem file; default: the paper's small inventory setting."),
     ] = None,
     learner: Annotated[
-        str, typer.Option(help="By its name, as `iopea learners` has it.")
+        str, typer.Option(help="Name of the learner, as listed by `iopea learners`.")
     ] = "iopea",
     horizon: Horizon = 100_000,
     seeds: Seeds = 20,
     rule: Annotated[
-        str | None, typer.Option(help="Of iopea: paired (default), theorem or published.")
+        str | None,
+        typer.Option(help="Elimination rule of iopea: paired (default), theorem or published."),
     ] = None,
     restart: Annotated[
         str | None,
         typer.Option(
-            help="Of iopea: none (default), or return: the system is emptied between policies."
+            help="For iopea: none (default), or return, which empties the system between policies."
         ),
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Chance that the guarantee fails; 0.05 if absent.")
+        float | None, typer.Option(help="Probability that the guarantee fails; default: 0.05.")
     ] = None,
     radius: Annotated[
         float | None,
         typer.Option(
-            help="Distance of neighbouring policies; of iopea the range/max(2000, √T) if absent."
+            help="Distance of neighbouring policies; default for iopea: range/max(2000, √T)."
         ),
     ] = None,
     settings: Annotated[
@@ -54,14 +55,14 @@ def learn(
         typer.Option("--set", help="A setting of the learner as NAME=VALUE; may be repeated."),
     ] = None,
     workers: Annotated[
-        int, typer.Option(min=0, help="Threads; no effect on results; all cores if 0.")
+        int, typer.Option(min=0, help="Number of threads, without effect on results; 0: all cores.")
     ] = 0,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw survivors and running cost to this file.")
+        Path | None, typer.Option(help="Write a figure of survivors and average cost to this file.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn the best policy of a problem, and compare with the best in class."""
+    """Learn the best policy of a problem, and compare it with the best in class."""
     from iopea.learners import learner_named
     from iopea.problem_files import default_problem, read_problem
 
@@ -74,7 +75,7 @@ def learn(
     def make(seed: int = 0) -> iopea.Learner:
         return kind(problem, horizon=horizon, seed=seed, **chosen)
 
-    first = make()  # what is wrong with the settings is said before anything runs
+    first = make()  # invalid settings are reported before anything runs
     if plot is not None:
         from iopea.cli.learning_figure import check_target, draw_learning
 
@@ -90,15 +91,15 @@ def learn(
     else:
         _print(report, first.title, best, runs)
         if plot is not None:
-            typer.echo(f"Drawn to {plot}.")
+            typer.echo(f"Figure written to {plot}.")
 
 
 def _settings(kind: type[iopea.Learner], given: dict[str, Any], pairs: list[str]) -> dict[str, Any]:
-    """Settings of a learner from options of their own and from NAME=VALUE."""
+    """Settings of a learner, from command-line options and from ``--set NAME=VALUE``."""
     known = set(inspect.signature(kind).parameters) - {"problem", "horizon", "seed"}
     for name in given:
         if name not in known:
-            raise InputError(f"--{name} is no setting of {kind.name}.")
+            raise InputError(f"--{name} is not a setting of {kind.name}.")
     chosen = dict(given)
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -122,7 +123,7 @@ def _run_seeds(
     seeds: int,
     workers: int,
 ) -> list[iopea.RunResult]:
-    """All runs, with a live bar on the terminal's error stream."""
+    """All runs, with a progress bar on stderr."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -164,7 +165,7 @@ def _run_seeds(
 
 
 def _progress(seed: int, learner: iopea.Learner) -> str:
-    """How far a run has come, in a few words."""
+    """The progress of a run in a few words."""
     if not learner.records:
         return f"seed {seed}"
     last = learner.records[-1]
@@ -180,7 +181,7 @@ def _report(
     best: iopea.BestInClass,
     runs: list[iopea.RunResult],
 ) -> dict[str, Any]:
-    """Runs with all they came from, as JSON values."""
+    """Runs with their problem and settings, as JSON values."""
     import numpy as np
 
     from iopea.simulate import compare_runs
@@ -221,7 +222,7 @@ def _report(
 def _print(
     report: dict[str, Any], title: str, best: iopea.BestInClass, runs: list[iopea.RunResult]
 ) -> None:
-    """Print runs as a table, and what was said at their ends."""
+    """Print runs as a table, and their final messages."""
     import numpy as np
     from rich.console import Console
     from rich.table import Table
@@ -264,14 +265,17 @@ def _print(
         highlight=False,
     )
     if shares:
-        console.print("α: share of the steps that told of the recommended policy.", highlight=False)
+        console.print(
+            "α: share of the steps that were informative about the recommended policy.",
+            highlight=False,
+        )
     for outlook in dict.fromkeys(result.outlook for result in runs):
         share = sum(result.outlook == outlook for result in runs)
         console.print(f"{share} of {len(runs)} runs: {outlook}", highlight=False, soft_wrap=True)
 
 
 def _short(policy: iopea.Recommendation) -> str:
-    """A policy in a few digits; equal parameters in a row are counted where there are many."""
+    """A policy with few digits; runs of equal parameters are counted if there are many."""
     from iopea.types import show_policy
 
     if not isinstance(policy, tuple):
@@ -286,7 +290,7 @@ def _short(policy: iopea.Recommendation) -> str:
 
 
 def _plain(policy: iopea.Recommendation) -> object:
-    """A policy as people write it: a number if it has one parameter."""
+    """A policy as JSON value: a number if it has one parameter."""
     if isinstance(policy, iopea.Controller):
         return policy.table()
     if isinstance(policy, iopea.Randomised):
@@ -295,7 +299,7 @@ def _plain(policy: iopea.Recommendation) -> object:
 
 
 def _or_null(value: Any) -> float | None:
-    """JSON has no NaN: a share of a best cost of 0 is null."""
+    """None for NaN, which JSON does not have."""
     number = float(value)
     return None if number != number else number
 

@@ -21,7 +21,7 @@ def learners(as_json: AsJson = False) -> None:
 
 
 def _rows() -> list[dict[str, Any]]:
-    """Every learner with what it needs, as JSON values."""
+    """Every learner and its requirements, as JSON values."""
     return [
         {
             "name": name,
@@ -47,7 +47,7 @@ def _print_table() -> None:
     for heading in ("name", "what it does", "needs", "problems"):
         table.add_column(heading)
     for row in _rows():
-        about = f"{row['about']}{' An oracle: it is told the truth.' if row['oracle'] else ''}"
+        about = f"{row['about']}{' An oracle: it knows the true system.' if row['oracle'] else ''}"
         extra = f"; the extra {row['extra']!r}" if row["extra"] else ""
         fits = "any" if len(row["fits"]) == len(iopea.PROBLEMS) else ", ".join(row["fits"])
         table.add_row(row["name"], about, row["needs"] + extra, fits)

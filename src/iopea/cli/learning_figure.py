@@ -1,4 +1,4 @@
-"""Figures of runs."""
+"""The figure of the command ``learn``."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _RANGE = "#4477aa"
 _COST = "#aa3377"
 _BEST = "#222222"
 _FORMATS = (".png", ".svg", ".pdf")
-#: Parameters of a policy that are drawn at the most.
+#: Largest number of parameters of a policy that are drawn.
 _MOST_PARAMETERS = 4
-#: Points at which the running cost is drawn.
+#: Number of points at which the average cost is drawn.
 _POINTS = 400
-#: The first step that is shown: averages over fewer jump about.
+#: First step shown: averages over fewer steps are too noisy.
 _FIRST_SHOWN = 32
 
 
 def check_target(path: Path) -> None:
-    """Refuse a file that could not be drawn to, before any work is done."""
+    """Refuse a file that can't be written, before any work is done."""
     if path.suffix.lower() not in _FORMATS:
         raise InputError(
             f"Cannot draw to {path}: its name must end in {', '.join(_FORMATS[:-1])} or "
@@ -47,11 +47,10 @@ def check_target(path: Path) -> None:
 def draw_learning(
     runs: Sequence[RunResult], best: BestInClass, policies: PolicyClass, path: Path, title: str
 ) -> None:
-    """Draw the surviving range of each parameter and the running cost of runs over time.
+    """Draw the surviving range of each parameter and the average cost of runs over time.
 
-    Lines are medians over the runs, bands reach from the least to the largest. Of policies
-    with more than four parameters, the first four are drawn; of learners that keep no set of
-    policies, the cost alone.
+    Lines are medians over the runs, bands reach from the least to the largest. At most four
+    parameters are drawn. For learners without a set of survivors, only the cost is drawn.
     """
     with matplotlib.rc_context({"font.size": 10, "axes.spines.top": False, "svg.hashsalt": "i"}):
         kept = all(run.records for run in runs)
@@ -72,7 +71,7 @@ def draw_learning(
             axes.grid(alpha=0.25)
         below.set_xscale("log")
         below.set_xlabel("steps")
-        # A figure without a creation date is the same file every time.
+        # Without a creation date, the same figure gives the same file.
         metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

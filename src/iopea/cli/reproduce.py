@@ -24,7 +24,7 @@ def reproduce(
         bool,
         typer.Option(
             "--full/--quick",
-            help="20 runs of everything, PPO too, to T = 10^6; or 3 runs, without PPO.",
+            help="Full: 20 runs of all learners with PPO, up to T = 10^6. Quick: 3 runs, no PPO.",
         ),
     ] = False,
     profile: Annotated[str, typer.Option(help="as-stated, as-published, or both.")] = _BOTH,
@@ -43,16 +43,16 @@ def reproduce(
     workers: Workers = 0,
     cluster: Cluster = None,
     stored: Annotated[
-        bool, typer.Option("--stored", help="Run nothing: report what is finished.")
+        bool, typer.Option("--stored", help="Run nothing: report the finished results.")
     ] = False,
     document: Annotated[
-        Path | None, typer.Option(help="Write the report to this Markdown file, too.")
+        Path | None, typer.Option(help="Also write the report to this Markdown file.")
     ] = None,
 ) -> None:
-    """Run the paper's experiments and set them beside the printed numbers.
+    """Run the paper's experiments and compare them with the printed numbers.
 
-    Tables, figures and one page of HTML are written to the folder; what is finished there is not
-    run again. With --only or --rows, part of the tables is printed, and nothing else.
+    Tables, figures and one page of HTML are written to the folder; finished runs are not repeated.
+    With --only or --rows, part of the tables is printed, and no report is written.
     """
     from rich.console import Console
 
@@ -65,7 +65,7 @@ def reproduce(
 
     if target not in (*TARGETS, _ALL):
         raise InputError(
-            f"There is no table or figure {target!r}: known are {', '.join(TARGETS)} and {_ALL}."
+            f"There is no table or figure {target!r}: use one of {', '.join(TARGETS)} and {_ALL}."
         )
     part = bool(only or rows)
     targets = tuple(
@@ -73,7 +73,7 @@ def reproduce(
     )
     if not targets or (part and document is not None):
         what = target if not targets else "--document"
-        raise InputError(f"{what} is made whole: leave out --only and --rows.")
+        raise InputError(f"{what} needs complete results: leave out --only and --rows.")
     check_document(document)
     if profile not in (*PROFILES, _BOTH):
         raise unknown("profile", profile, (*PROFILES, _BOTH))
@@ -92,7 +92,7 @@ def reproduce(
     )
     console = Console(stderr=True)
     if stored and not out.is_dir():
-        raise InputError(f"There is no folder {out}: --stored reports what a run has left there.")
+        raise InputError(f"There is no folder {out}: --stored reports the results of earlier runs.")
     about = {"command": "reproduce", "profiles": list(PROFILES if part else choice.profiles)}
     store = Store(out, about, warn=warning(console), part=True)
     if not stored:
@@ -104,7 +104,7 @@ def reproduce(
         return
     if document is not None:
         write_document(report, document)
-    # The page of everything is not replaced by one of a part.
+    # A report of only some targets or profiles does not replace the page of everything.
     whole = target == _ALL and list(choice.profiles) == store.about["profiles"]
     names = (target, *([] if profile == _BOTH else [profile]))
     page = write_report(report, out, PAGE if whole else f"{'-'.join(names)}.html")
@@ -112,7 +112,7 @@ def reproduce(
 
 
 def _methods(rows: list[str], without: list[str], slow: bool) -> tuple[str, ...]:
-    """The rows of the tables that are asked for; every name must be known."""
+    """The selected rows of the tables; every name must be known."""
     from iopea.studies.reproduction.scenarios import METHODS
 
     for name in (*rows, *without):
@@ -124,12 +124,12 @@ def _methods(rows: list[str], without: list[str], slow: bool) -> tuple[str, ...]
         if (name in rows if rows else slow or not method.slow) and name not in without
     )
     if not methods:
-        raise InputError("No row is left: --without leaves out all of --rows.")
+        raise InputError("No row is left: --without excludes all of --rows.")
     return methods
 
 
 def _try_out(methods: Sequence[str]) -> None:
-    """Refuse learners whose extra is not installed before anything runs."""
+    """Before anything runs, refuse learners whose optional dependency is not installed."""
     from iopea.learners import learner_named
     from iopea.learners.iopea import IOPEA
     from iopea.problem_files import problem_from

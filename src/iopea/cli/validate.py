@@ -17,30 +17,30 @@ def validate(
         list[str] | None,
         typer.Argument(
             metavar="STUDY",
-            help="Some of survival, growth, width, alpha, bounds, robustness; all if absent.",
+            help="One or more of survival, growth, width, alpha, bounds, robustness; default: all.",
         ),
     ] = None,
     full: Annotated[
         bool,
         typer.Option(
             "--full/--quick",
-            help="The study of the report, about an hour on two cores; or minutes, for tests.",
+            help="Full: as in docs/guarantees.md, over an hour on two cores. Quick: minutes.",
         ),
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of results; out/validation-quick or -full if not given."),
+        typer.Option(help="Folder of results; default: out/validation-quick or -full."),
     ] = None,
     workers: Workers = 0,
     cluster: Cluster = None,
     document: Annotated[
-        Path | None, typer.Option(help="Write the document to this Markdown file, too.")
+        Path | None, typer.Option(help="Also write the document to this Markdown file.")
     ] = None,
 ) -> None:
-    """Measure what the library promises; status 1 where a promise is broken.
+    """Measure the guarantees of the library; exit status 1 if one does not hold.
 
-    Tables, figures and one Markdown document are written to the folder; what is finished there is
-    not run again.
+    Tables, figures and one Markdown document are written to the folder; finished parts are not run
+    again.
     """
     from rich.console import Console
 

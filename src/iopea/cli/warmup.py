@@ -9,13 +9,13 @@ import typer
 
 import iopea
 
-#: Steps of the runs that compile everything, and points of the nets per parameter.
+#: Steps of the runs that trigger compilation, and points of the nets per parameter.
 _STEPS = 2000
 _POINTS = 32
 
 
 def warmup() -> None:
-    """Compile everything ahead; compiled code is kept for later runs."""
+    """Compile all kernels in advance; compiled code is cached for later runs."""
     from iopea.learners.iopea import Restart
     from iopea.testing.twins import dual_replay_speed, replay_speed
 

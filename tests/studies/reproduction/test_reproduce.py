@@ -161,15 +161,15 @@ def test_curves_are_drawn_with_their_names():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("reproduce", "table2"), "There is no table or figure 'table2': known are"),
+        (("reproduce", "table2"), "There is no table or figure 'table2': use one of"),
         (("reproduce", "--profile", "as-printed"), "Unknown profile 'as-printed'"),
         (("reproduce", "--only", "queue"), "Unknown setting 'queue'"),
         (("reproduce", "--rows", "iopeas"), "Unknown row 'iopeas': did you mean 'iopea'"),
         (("reproduce", "--seeds", "0"), "--seeds"),
         (("reproduce", "--seeds", "many"), "Invalid value 'many' for '--seeds'"),
         (("reproduce", "--rows", "erm", "--without", "erm"), "No row is left"),
-        (("reproduce", "figure2", "--rows", "erm"), "figure2 is made whole"),
-        (("reproduce", "--only", "queue-fixed", "--document", "a.md"), "--document is made whole"),
+        (("reproduce", "figure2", "--rows", "erm"), "figure2 needs complete results"),
+        (("reproduce", "--only", "queue-fixed", "--document", "a.md"), "--document needs complete"),
         (("reproduce", "--document", "report.txt"), "its name must end in .md"),
         (("reproduce", "--stored"), "There is no folder"),
         (("compare", "nowhere.toml"), "There is no file nowhere.toml"),
