@@ -1,4 +1,4 @@
-"""Learn an operating policy online when only part of what happened is seen.
+"""Learn an operating policy online from partial observations.
 
 >>> import iopea
 >>> shop = iopea.LostSales(lead_time=2, holding_cost=1, lost_sales_cost=10,
@@ -6,14 +6,14 @@
 >>> iopea.IOPEA(shop).ask().policy
 (7.0,)
 
-A name is loaded when it is first used, so that the command line starts at once.
+A name is loaded on first use, so that the command line starts quickly.
 """
 
 from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
 
-#: Where each public name lives; for type checkers, the same again below.
+#: The module of each public name; repeated below for type checkers.
 _HOMES = {
     # problems: what a manager knows
     "Problem": "iopea.problems.base",
@@ -47,7 +47,7 @@ _HOMES = {
     "HardSystem": "iopea.systems.hard_instance",
     "Setting": "iopea.elimination.rule",
     "Elimination": "iopea.elimination.rule",
-    # policies and what they tell of each other
+    # policies and information orders
     "PolicyClass": "iopea.policies",
     "Box": "iopea.policies",
     "Finite": "iopea.policies",
@@ -93,7 +93,7 @@ _HOMES = {
     "Paired": "iopea.elimination.paired",
     "Theorem": "iopea.elimination.theorem",
     "Published": "iopea.elimination.published",
-    # what travels between learner, problem and simulator
+    # data exchanged by learner, problem and simulator
     "Play": "iopea.types",
     "Trajectory": "iopea.types",
     "Estimates": "iopea.types",
@@ -237,7 +237,7 @@ else:
     from sys import modules as _modules
 
     def __getattr__(name: str) -> object:
-        """A public name from where it lives, or a part of the package, such as ``iopea.demand``."""
+        """A public name from its module, or a submodule such as ``iopea.demand``."""
         if name in _HOMES:
             value = getattr(_import_module(_HOMES[name]), name)
             globals()[name] = value
@@ -254,5 +254,5 @@ else:
     def __dir__() -> list[str]:
         return sorted({*globals(), *_HOMES})
 
-    if "gymnasium" in _modules:  # which then finds the environments without a further import
+    if "gymnasium" in _modules:  # register the environments without a further import
         _import_module("iopea.envs")

@@ -1,1 +1,1 @@
-"""Studies of the library itself: loaded only when called."""
+"""Studies: the reproduction of the paper and the measured guarantees; imported on demand."""

@@ -1,4 +1,4 @@
-"""One folder per system; a new one is its folder and a line in this registry."""
+"""Systems, one folder or file each. A new one needs its file and a line in this registry."""
 
 from iopea.problems.base import Problem
 from iopea.systems.dual_sourcing import DualSourcing

@@ -1,6 +1,6 @@
-"""The promises of the library, measured: studies whose checks pass or fail.
+"""Measured guarantees of the library: studies with checks that pass or fail.
 
-A new study is its file and a line here.
+A new study needs its file and a line here.
 """
 
 from iopea.studies.guarantees.alpha import Alpha

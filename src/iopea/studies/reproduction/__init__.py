@@ -1,1 +1,1 @@
-"""The experiments of the paper, beside the printed numbers."""
+"""The experiments of the paper, compared with the printed numbers."""

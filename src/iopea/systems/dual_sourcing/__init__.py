@@ -1,4 +1,4 @@
-"""Lost sales with two suppliers, and its policy families."""
+"""Dual sourcing: lost sales with two suppliers, and its policy families."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any finite Markov decision process, and its policy families."""
+"""Finite Markov decision processes, and their policy families."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What all systems driven by demand share."""
+"""Shared code of all inventory systems with censored demand."""
