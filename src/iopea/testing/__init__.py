@@ -1,8 +1,8 @@
-"""What every problem and every learner keeps to, as checks for people who write one.
+"""Contract checks of problems and learners, for people who write new ones.
 
-A check takes a problem and its truth, as ``kind.examples()`` gives them, and raises a
-:class:`ContractError` with a sentence where they don't keep to it. Checks know the interface of
-:mod:`iopea.problems.base` and no problem by name, so those in the registry are all checked alike::
+A check takes a problem and its truth, as returned by ``kind.examples()``, and raises a
+:class:`ContractError` with a sentence where the contract is broken. Checks use the interface of
+:mod:`iopea.problems.base` and no problem by name, so all registered problems are checked alike::
 
     @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
     @pytest.mark.parametrize("kind", PROBLEMS.values(), ids=PROBLEMS)
@@ -10,9 +10,8 @@ A check takes a problem and its truth, as ``kind.examples()`` gives them, and ra
         for problem, truth in kind.examples():
             check(problem, truth)
 
-Everything is drawn by fixed seeds, so a check always says the same of the same problem. Where
-noise decides, the probability that these seeds are unlucky for a problem that is right is below
-10^-3.
+All seeds are fixed, so a check always gives the same verdict on the same problem. The probability
+that noise makes a check fail for a correct problem is below 10^-3.
 """
 
 from itertools import product
@@ -57,7 +56,7 @@ __all__ = [
     "check_problem",
 ]
 
-#: Every check, from what is simple to what rests on it.
+#: All checks, simple ones first; later ones rely on earlier ones.
 CHECKS: tuple[Check, ...] = (
     registered,
     problem_file,

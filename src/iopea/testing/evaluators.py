@@ -1,4 +1,4 @@
-"""Evaluators: the same bits however data comes, resumed exactly, and right where they claim it."""
+"""Checks of evaluators: independent of how data is split, resumable bit for bit, and unbiased."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ from iopea.testing.tools import (
 )
 from iopea.types import Mask, State, Trajectory, Truth
 
-#: Share by which single precision may change an average.
+#: Relative tolerance for averages in single precision.
 SAME_SINGLE = 1e-3
-#: Chance that a true claim is rejected, and the most pairs by which it is tested.
+#: Probability that a true claim is rejected, and the most pairs by which it is tested.
 ERROR_RATE, PAIRS = 1e-4, 60
-#: Steps and number of the paths of each policy, for a claim in law; and of each for others.
+#: Length of sample paths, their number per policy for distributional claims, and for exact ones.
 STEPS, PATHS, EXACT_PATHS = 2000, 16, 2
-#: Share of the claimed α that may be missing, as by an episode that was not finished.
+#: Share of the claimed α that may be missing, as by an unfinished episode.
 MISSING_ALPHA = 0.05
-#: Steps after which all is forgotten.
+#: Numbers of steps after which ``forget()`` is called.
 FORGOTTEN = (1, 2, 3, 4, 5, 7, 40, 101, 160)
-#: Places at which an evaluator is saved, and pieces of data after the last change.
+#: Number of places at which an evaluator is saved, and pieces of data after the last change.
 SAVED, LAST_PIECES = 4, 20
 
 
 def _tell(evaluator: Evaluator, story: Story) -> int:
-    """Tell a story; return how many steps counted."""
+    """Give an evaluator all trajectories; return how many steps counted as data."""
     return sum(evaluator.observe(trajectory, evaluate=counts) for trajectory, counts in story)
 
 
 def _seen(evaluator: Evaluator) -> State:
-    """All that can be seen of an evaluator."""
+    """All public values of an evaluator."""
     return {
         "state_dict()": copy.deepcopy(evaluator.state_dict()),
         "estimates()": dict(vars(evaluator.estimates())),
@@ -61,7 +61,7 @@ def _seen(evaluator: Evaluator) -> State:
 
 
 def trajectories_checked(problem: Problem, truth: Truth) -> None:
-    """What was observed is taken, as a whole and in parts; other columns are refused."""
+    """Observed trajectories are accepted, whole and in parts; other columns are refused."""
     story = tell_story(problem, truth, some_policies(problem), steps=LONGEST_PLAY)
     for trajectory, _ in chain(story, cut(story, repeat(7))):
         try:
@@ -84,7 +84,7 @@ def trajectories_checked(problem: Problem, truth: Truth) -> None:
 
 
 def fresh_evaluator(problem: Problem, truth: Truth) -> None:
-    """An evaluator that was told nothing knows nothing, and the system is at its start."""
+    """An evaluator without data has no estimates, and the system is in its initial state."""
     evaluator = problem.evaluator(some_policies(problem))
     require(says_nothing(evaluator.estimates()), "A fresh evaluator must have no estimates.")
     require(evaluator.at_start, "A fresh evaluator must be at the start.")
@@ -92,7 +92,7 @@ def fresh_evaluator(problem: Problem, truth: Truth) -> None:
 
 
 def estimates_fit(problem: Problem, truth: Truth) -> None:
-    """Estimates have a column for each policy, and as many steps as were told, at the most."""
+    """Estimates have a column for each policy, and at most as many steps as were observed."""
     points = some_policies(problem)
     evaluator, told = problem.evaluator(points), 0
     estimates = evaluator.estimates()
@@ -103,12 +103,12 @@ def estimates_fit(problem: Problem, truth: Truth) -> None:
         estimates = evaluator.estimates()
         require(
             0 <= counted <= steps,
-            f"Of {len(trajectory)} steps told with evaluate = {evaluate}, observe() must count "
-            f"between 0 and {steps}, not {counted}.",
+            f"Given {len(trajectory)} steps with evaluate = {evaluate}, observe() must count "
+            f"between 0 and {steps} of them, not {counted}.",
         )
         require(
             evaluate or np.array_equal(before.mean, estimates.mean, equal_nan=True),
-            "Steps that are told with evaluate = False must not change the estimates.",
+            "Steps observed with evaluate = False must not change the estimates.",
         )
         shape = (len(estimates.sums), len(points))
         require(
@@ -119,14 +119,14 @@ def estimates_fit(problem: Problem, truth: Truth) -> None:
         most = estimates.steps.max(initial=0.0)
         require(
             (estimates.sizes >= 0).all() and most <= told and np.isfinite(estimates.sums).all(),
-            f"After {told} steps, sums must be finite and sizes add up to between 0 and that, but "
-            f"they add up to {most:g}.",
+            f"After {told} steps, sums must be finite and sizes add up to between 0 and {told}, "
+            f"but they add up to {most:g}.",
         )
-    require(not says_nothing(estimates), f"After {told} steps nothing is known of any policy.")
+    require(not says_nothing(estimates), f"After {told} steps no policy has an estimate.")
 
 
 def any_delivery(problem: Problem, truth: Truth) -> None:
-    """A trajectory delivered whole, in pieces or step by step leaves the same bits."""
+    """A trajectory given whole, in pieces or step by step leads to the same state, bit for bit."""
     points, rng = some_policies(problem), random("pieces")
     story = tell_story(problem, truth, points)
     whole = problem.evaluator(points)
@@ -144,7 +144,7 @@ def any_delivery(problem: Problem, truth: Truth) -> None:
 
 
 def any_threads(problem: Problem, truth: Truth) -> None:
-    """Threads change no bit, and single precision little."""
+    """Results don't depend on the number of threads, and little on the precision."""
     points = some_policies(problem)
     story = tell_story(problem, truth, points)
     one, two = problem.evaluator(points), problem.evaluator(points, threads=2)
@@ -161,7 +161,7 @@ def any_threads(problem: Problem, truth: Truth) -> None:
 
 
 def kept_policies(problem: Problem, truth: Truth) -> None:
-    """Dropping policies leaves the others as they were, also after ``forget()``."""
+    """Dropping policies does not change the others, also after ``forget()``."""
     points, rng = some_policies(problem), random("keep")
     mask = rng.random(len(points)) < 0.6
     mask[rng.integers(len(points))] = True
@@ -181,11 +181,11 @@ def kept_policies(problem: Problem, truth: Truth) -> None:
     for evaluator in (full, kept):
         _tell(evaluator, second)
     _require_same_costs(kept, full, mask, "After keep(), forget() and more data")
-    require(not says_nothing(kept.estimates()), "After forget() new data must be taken in.")
+    require(not says_nothing(kept.estimates()), "After forget() new data must give estimates.")
 
 
 def forgotten(problem: Problem, truth: Truth) -> None:
-    """After ``forget()``, wherever that is, estimates tell of no more steps than came after it."""
+    """After ``forget()``, estimates count no more steps than came after it."""
     points = some_policies(problem)
     system, evaluator = problem.simulator(truth, seed=4), problem.evaluator(points)
     policy = as_policy(points[-1])
@@ -194,14 +194,14 @@ def forgotten(problem: Problem, truth: Truth) -> None:
             evaluator.observe(system.play(policy, 1).trajectory, evaluate=True)
             most = evaluator.estimates().steps.max(initial=0.0)
             require(
-                most <= steps, f"{steps} steps after forget() the estimates tell of {most:g} steps."
+                most <= steps, f"{steps} steps after forget() the estimates count {most:g} steps."
             )
         evaluator.forget()
         require(says_nothing(evaluator.estimates()), "After forget() there must be no estimates.")
 
 
 def _require_same_costs(kept: Evaluator, full: Evaluator, mask: Mask, when: str) -> None:
-    """Refuse estimates of the policies kept that differ from those among all."""
+    """Refuse estimates of the kept policies that differ from those without ``keep()``."""
     some, every = kept.estimates(), full.estimates()
     require(
         some.mean.shape == (mask.sum(),),
@@ -211,17 +211,17 @@ def _require_same_costs(kept: Evaluator, full: Evaluator, mask: Mask, when: str)
     require(
         np.allclose(some.mean, every.mean[mask], rtol=0, atol=SAME * largest, equal_nan=True)
         and np.allclose(some.steps, every.steps[mask]),
-        f"{when} the costs of policies are {some.mean} by {some.steps} steps, but among all they "
-        f"are {every.mean[mask]} by {every.steps[mask]}.",
+        f"{when} the costs of policies are {some.mean} by {some.steps} steps, but without keep() "
+        f"they are {every.mean[mask]} by {every.steps[mask]}.",
     )
     require(
         (kept.at_start, kept.departures) == (full.at_start, full.departures),
-        f"{when} the real system must be where it was.",
+        f"{when} the state of the real system must not change.",
     )
 
 
 def evaluator_state(problem: Problem, truth: Truth) -> None:
-    """An evaluator that was saved and loaded goes on bit for bit, in the place of any other."""
+    """A state loaded into any other evaluator resumes bit for bit."""
     points, rng = some_policies(problem), random("state")
     lengths = iter(lambda: int(rng.integers(1, 60)), 0)
     story = cut(tell_story(problem, truth, points), lengths)
@@ -236,7 +236,7 @@ def evaluator_state(problem: Problem, truth: Truth) -> None:
         before = copy.deepcopy(state)
         for loaded in (fresh, used):
             loaded.load_state_dict(stored(state))
-            require_same(_seen(loaded), _seen(saved), "A loaded evaluator must be the saved one")
+            require_same(_seen(loaded), _seen(saved), "A loaded evaluator must equal the saved one")
         for evaluator in (saved, fresh, used):
             _tell(evaluator, story[first:-LAST_PIECES])
             if first % 3 == 0:
@@ -245,38 +245,39 @@ def evaluator_state(problem: Problem, truth: Truth) -> None:
                 evaluator.keep(mask)
             _tell(evaluator, story[-LAST_PIECES:])
         for loaded in (fresh, used):
-            sentence = "A loaded evaluator must go on as the saved one does"
+            sentence = "A loaded evaluator must continue as the saved one does"
             require_same(_seen(loaded), _seen(saved), sentence)
-        require_same(state, before, "A saved state must not change when the evaluator goes on")
+        require_same(state, before, "A saved state must not change when the evaluator continues")
 
 
 def plug_in_evaluator(problem: Problem, truth: Truth) -> None:
-    """Where ``plug_in`` is set, any policy can be asked about, and the best one is computed."""
+    """Where ``plug_in`` is set, any policy has an estimate, and the best one is computed."""
     points = some_policies(problem)
     evaluator = problem.evaluator(points)
     if not problem.plug_in:
         return
     if not isinstance(evaluator, PlugInEvaluator):
-        raise ContractError("plug_in is set, but the evaluator is no PlugInEvaluator.")
+        raise ContractError("plug_in is set, but the evaluator is not a PlugInEvaluator.")
     require(evaluator.optimum() is None, "Before any data optimum() must be None.")
     _tell(evaluator, tell_story(problem, truth, points))
     listed, asked = (
         dict(vars(each)) for each in (evaluator.estimates(), evaluator.estimates_of(points))
     )
-    require_same(listed, asked, "estimates_of() its own policies must be estimates()")
+    require_same(listed, asked, "estimates_of() the evaluator's policies must equal estimates()")
     best = evaluator.optimum()
     if best is None:
-        raise ContractError("After data of all policies optimum() must know one.")
+        raise ContractError("After data of all policies optimum() must return a policy.")
     require_inside(problem, np.array([best]), "optimum()")
     costs = evaluator.estimates_of(np.vstack([points, best])).mean
     require(
         costs[-1] <= np.nanmin(costs) + SAME * np.nanmax(np.abs(costs)),
-        f"By estimates optimum() costs {costs[-1]:.9g}, but another policy {np.nanmin(costs):.9g}.",
+        f"The estimated cost of optimum() is {costs[-1]:.9g}, but that of another policy is "
+        f"{np.nanmin(costs):.9g}.",
     )
 
 
 def order_claim(problem: Problem, truth: Truth) -> None:
-    """What the order claims is confirmed on the true system."""
+    """The claim of the information order holds on the true system."""
     paths = PATHS if problem.claim == "distributional" else EXACT_PATHS
     report = check_order(
         problem, truth, pairs=PAIRS, steps=STEPS, replications=paths, error_rate=ERROR_RATE
@@ -284,13 +285,13 @@ def order_claim(problem: Problem, truth: Truth) -> None:
     require(report.holds, str(report))
     require(
         not report.pairs_tested or report.alpha_least >= (1 - MISSING_ALPHA) * report.alpha_claimed,
-        f"The problem claims α = {report.alpha_claimed:g}, but of some pair a share of only "
-        f"{report.alpha_least:g} of the steps is of use.",
+        f"The problem claims α = {report.alpha_claimed:g}, but for some pair only a share of "
+        f"{report.alpha_least:g} of the steps can be used.",
     )
 
 
 def estimates_are_costs(problem: Problem, truth: Truth) -> None:
-    """Estimates of informed policies are their true costs, but for a constant that all share."""
+    """Estimates of informed policies are their true costs, up to a common constant."""
     points = some_policies(problem)
     sources = problem.order(points).cover()
     found = np.empty((PATHS, len(points)))
@@ -302,14 +303,14 @@ def estimates_are_costs(problem: Problem, truth: Truth) -> None:
             rollout = system.play(as_policy(points[source]), steps)
             evaluator.observe(rollout.trajectory, evaluate=True)
             averages.append(evaluator.estimates().mean)
-        found[path, informed] = 2 * averages[1] - averages[0]  # without what falls like 1/T
+        found[path, informed] = 2 * averages[1] - averages[0]  # removes a bias of order 1/T
     true = true_costs(problem, truth, points)
     for other in range(1, len(points)):
         gaps = found[:, other] - found[:, 0]
         gaps, expected = gaps[np.isfinite(gaps)], true[:, other] - true[:, 0]
-        require(gaps.size > 1, f"Nothing is ever known of {name_of(points[other])}.")
+        require(gaps.size > 1, f"There is never an estimate of {name_of(points[other])}.")
         require(
             near(gaps, expected, float(np.abs(true).max())),
-            f"By estimates {name_of(points[other])} costs {gaps.mean():.6g} more than "
-            f"{name_of(points[0])}, in truth {expected.mean():.6g}.",
+            f"The estimated cost of {name_of(points[other])} is {gaps.mean():.6g} above that of "
+            f"{name_of(points[0])}, but the true difference is {expected.mean():.6g}.",
         )

@@ -1,7 +1,7 @@
-"""What every learner keeps to, on every problem that it fits.
+"""Contract checks of learners, on every problem that a learner fits.
 
 A check takes a learner's class, a problem and its truth, and raises a :class:`ContractError`
-with a sentence. It knows no learner by name::
+with a sentence. It uses no learner by name::
 
     @pytest.mark.parametrize("check", LEARNER_CHECKS, ids=lambda check: check.__name__)
     def test_contract(check):
@@ -33,14 +33,14 @@ from iopea.types import Controller, Recommendation, State, Trajectory, Truth
 
 LearnerCheck = Callable[[type[Learner], Problem, Any], None]
 
-#: Steps after which a learner is saved, and goes on from the file.
+#: Numbers of steps after which a learner is saved and resumed from the file.
 PARTS = (1, 1, 6, 40, 353, 1, 598)
 #: Steps of the run that is told in pieces, and the longest piece.
 TOLD, LONGEST = 700, 90
 
 
 def _settings(learner: type[Learner]) -> dict[str, Any]:
-    """A horizon and a seed, which every learner takes."""
+    """A horizon and a seed, which every learner must take."""
     names = set(inspect.signature(learner).parameters)
     require(
         {"horizon", "seed"} <= names,
@@ -50,10 +50,10 @@ def _settings(learner: type[Learner]) -> dict[str, Any]:
 
 
 def asks_the_same(learner: type[Learner], problem: Problem, truth: Truth) -> None:
-    """Asking changes nothing; wrong tells are refused and change nothing either."""
+    """``ask`` changes nothing, and neither does a ``tell`` that is refused."""
     one = learner(problem, **_settings(learner))
     system = problem.simulator(truth, seed=10)
-    run(one, system, 37)  # of oracles, the runner has told the truth by now
+    run(one, system, 37)  # the runner has given the truth to an oracle by now
     before = copy.deepcopy(one.state_dict())
     play = one.ask()
     require(play == one.ask(), "ask() must answer the same until tell().")
@@ -84,7 +84,7 @@ def asks_the_same(learner: type[Learner], problem: Problem, truth: Truth) -> Non
 
 
 def runs_exactly(learner: type[Learner], problem: Problem, truth: Truth) -> None:
-    """A run has the horizon asked for, as a whole and saved and resumed, bit for bit."""
+    """A run has exactly the given horizon, and resuming from saved states changes no bit."""
     settings = _settings(learner)
     whole, resumed = learner(problem, **settings), learner(problem, **settings)
     result = run(whole, problem.simulator(truth, seed=10), sum(PARTS))
@@ -93,7 +93,7 @@ def runs_exactly(learner: type[Learner], problem: Problem, truth: Truth) -> None
         f"A run of {sum(PARTS)} steps has {result.costs.size} costs; the learner says "
         f"{whole.steps}.",
     )
-    require(result.outlook.endswith("."), f"The outlook is no sentence: {result.outlook!r}.")
+    require(result.outlook.endswith("."), f"The outlook is not a sentence: {result.outlook!r}.")
     parts, system = [], problem.simulator(truth, seed=10)
     for steps in PARTS:
         parts.append(run(resumed, system, steps).costs)
@@ -104,9 +104,9 @@ def runs_exactly(learner: type[Learner], problem: Problem, truth: Truth) -> None
     require_same(
         {"costs": np.concatenate(parts), "state_dict()": resumed.state_dict()},
         {"costs": result.costs, "state_dict()": whole.state_dict()},
-        "A run that was saved and resumed must be the same as a whole one",
+        "A run that was saved and resumed must equal an uninterrupted one",
     )
-    if not learner.oracle:  # which the runner has not told the truth again
+    if not learner.oracle:  # a resumed oracle has not received the truth again
         _same_choice(resumed.recommend(), result.recommendation, problem)
 
 
@@ -121,17 +121,20 @@ def _same_choice(one: Recommendation, other: Recommendation, problem: Problem) -
         problem.control.check(states, one_acts)
         require(
             np.array_equal(one_acts, other_acts) and one.table() == other.table(),
-            f"A learner that was resumed recommends {one}, which acts otherwise than {other}.",
+            f"A resumed learner recommends {one}, which does not act like {other}.",
         )
         return
-    require(one == other, f"A learner that was resumed recommends {one}, a whole run {other}.")
+    require(
+        one == other,
+        f"A resumed learner recommends {one}, but after an uninterrupted run {other}.",
+    )
 
 
 def told_in_pieces(learner: type[Learner], problem: Problem, truth: Truth) -> None:
-    """It makes no difference in which pieces a learner is told what happened."""
+    """A learner ends in the same state however its data is split into ``tell`` calls."""
     settings = _settings(learner)
     whole, pieces = learner(problem, **settings), learner(problem, **settings)
-    if learner.oracle:  # the runner tells it, and then what it is told tells it nothing
+    if learner.oracle:  # it learns from the truth, not from trajectories
         return
     system, rng = problem.simulator(truth, seed=11), random("pieces")
     while whole.steps < TOLD:
@@ -150,18 +153,18 @@ def told_in_pieces(learner: type[Learner], problem: Problem, truth: Truth) -> No
 
 
 def same_seed_same_run(learner: type[Learner], problem: Problem, truth: Truth) -> None:
-    """The seed alone decides what a learner draws."""
+    """Two runs with the same seed are the same."""
     settings = _settings(learner)
     states = []
     for _ in range(2):
         one = learner(problem, **settings)
         costs = run(one, problem.simulator(truth, seed=12), 300).costs
         states.append({"costs": costs, "state_dict()": one.state_dict()})
-    require_same(states[0], states[1], "Two runs of one seed must be the same")
+    require_same(states[0], states[1], "Two runs with the same seed must be the same")
 
 
 def holds_no_truth(learner: type[Learner], problem: Problem, truth: Truth) -> None:
-    """A learner that is no oracle holds no part of the truth, and takes none."""
+    """A learner that is not an oracle holds no part of the truth, and accepts none."""
     if learner.oracle:
         return
     one = learner(problem, **_settings(learner))
@@ -169,11 +172,11 @@ def holds_no_truth(learner: type[Learner], problem: Problem, truth: Truth) -> No
     held = held_by(one, (type(truth), Simulator))
     require(held is None, f"The learner holds part of the truth: {held!r}.")
     said = refusal(lambda: one.see(None))  # type: ignore[arg-type]
-    require(said.endswith("."), f"{learner.name} is no oracle, but takes the truth.")
+    require(said.endswith("."), f"{learner.name} is not an oracle, but accepts the truth.")
 
 
 def refuses_states_of_others(learner: type[Learner], problem: Problem, truth: Truth) -> None:
-    """A state of other settings, or a damaged one, is refused and changes nothing."""
+    """A state with other settings, or a damaged one, is refused and changes nothing."""
     settings = _settings(learner)
     one = learner(problem, **settings)
     run(one, problem.simulator(truth, seed=14), 100)
@@ -187,7 +190,7 @@ def refuses_states_of_others(learner: type[Learner], problem: Problem, truth: Tr
     require_same(one.state_dict(), before, "A refused state must change nothing")
 
 
-#: Every check of a learner.
+#: All checks of a learner.
 LEARNER_CHECKS: tuple[LearnerCheck, ...] = (
     asks_the_same,
     runs_exactly,

@@ -1,4 +1,4 @@
-"""A learner of the problem: exact, resumable, of use, and blind to the truth."""
+"""Checks of IOPEA on a problem: exact horizon, resumable, better than random, no truth used."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from iopea.testing.tools import (
 )
 from iopea.types import Array, Trajectory, Truth
 
-#: Steps after which a learner is saved, and goes on from the file.
+#: Numbers of steps after which a learner is saved and resumed from the file.
 PARTS = (1, 1, 1, 5, 40, 353, 799)
-#: Steps and number of the runs that have to find something good.
+#: Length and number of the runs that must improve on random policies.
 LONG_RUN, RUNS = 6000, 3
 #: Points per parameter of the learner's net.
 POINTS = 12
-#: Other truths that are tried.
+#: Number of other truths that are tried.
 OTHER_TRUTHS = 4
 
 
@@ -48,7 +48,7 @@ def _learner(problem: Problem, rule: str = "paired", restart: Restart = "none") 
 
 
 def learner_runs(problem: Problem, truth: Truth) -> None:
-    """IOPEA runs under every rule for exactly as long as asked, as a whole and resumed."""
+    """IOPEA runs for exactly the given horizon under every rule, uninterrupted and resumed."""
     for rule, restart in product(RULES, get_args(Restart)):
         make = partial(_learner, problem, rule, restart)
         refused = refusal(make)
@@ -74,13 +74,13 @@ def learner_runs(problem: Problem, truth: Truth) -> None:
         require_same(
             {"costs": np.concatenate(parts), "state_dict()": resumed.state_dict()},
             {"costs": costs, "state_dict()": whole.state_dict()},
-            f"{how}, a run that was saved and resumed must be the same as a whole one",
+            f"{how}, a run that was saved and resumed must equal an uninterrupted one",
         )
         require(resumed.recommend() == whole.recommend(), f"{how}, recommend() must be the same.")
 
 
 def _exact_run(problem: Problem, learner: IOPEA, system: Simulator) -> Array:
-    """The costs of a run; what it says of itself must be possible."""
+    """The costs of a run, whose reported results must be plausible."""
     steps = sum(PARTS)
     result = run(learner, system, steps)
     require(
@@ -93,14 +93,14 @@ def _exact_run(problem: Problem, learner: IOPEA, system: Simulator) -> Array:
     survivors = [each.survivors for each in result.records if each.survivors is not None]
     require(
         all(one >= other for one, other in pairwise(survivors)),
-        f"Policies that were dropped must not come back, but survivors are {survivors}.",
+        f"Eliminated policies must not come back, but the numbers of survivors are {survivors}.",
     )
-    require(result.outlook.endswith("."), f"The outlook is no sentence: {result.outlook!r}.")
+    require(result.outlook.endswith("."), f"The outlook is not a sentence: {result.outlook!r}.")
     return result.costs
 
 
 def learner_improves(problem: Problem, truth: Truth) -> None:
-    """After a run, the recommended policies are no worse than policies taken at random."""
+    """Recommended policies are no worse than random policies."""
     radius = problem.policy_class.extent / POINTS or 1.0
     learned = np.array(
         [
@@ -113,13 +113,13 @@ def learner_improves(problem: Problem, truth: Truth) -> None:
     gaps = costs[:, :RUNS].mean(axis=1) - costs[:, RUNS:].mean(axis=1)
     require(
         gaps.mean() <= 0 or near(gaps, np.zeros(BATCHES), float(np.abs(costs).max())),
-        f"What was learned, {' or '.join(map(name_of, learned))}, costs {gaps.mean():.6g} more "
-        "than policies taken at random.",
+        f"The recommendation, {' or '.join(map(name_of, learned))}, costs {gaps.mean():.6g} more "
+        "than random policies.",
     )
 
 
 def truth_hidden(problem: Problem, truth: Truth) -> None:
-    """Learners of problems that were read beside different truths learn the same from the same."""
+    """The truth in a problem file affects neither the problem nor what is learned from data."""
     told: list[Trajectory] = []
     learner, system = _learner(problem), problem.simulator(truth, seed=12)
     while learner.steps < sum(PARTS):
@@ -131,28 +131,28 @@ def truth_hidden(problem: Problem, truth: Truth) -> None:
     others = list(_other_truths(problem, truth))
     require(others, "No other truth could be made by changing a value in table() of the truth.")
     for again, other in (read_again(problem, truth), *others):
-        where = f"the problem that was read beside the truth {other.table()}"
+        where = f"the problem that was read with the truth {other.table()}"
         require(
             again == problem and again.describe() == problem.describe(),
             f"The problem must not know the truth, but {where} is another one: {again!r}.",
         )
-        again.simulator(other, seed=12).play(told[0].policy, 1)  # it may have told the problem
+        again.simulator(other, seed=12).play(told[0].policy, 1)  # it may have changed the problem
         also = _learner(again)
         for trajectory in told:
             require(
                 also.ask().policy == trajectory.policy,
-                f"Told the same, a learner of {where} asks for another policy.",
+                f"Given the same data, a learner of {where} asks for another policy.",
             )
             also.tell(trajectory)
         require_same(
             {"state_dict()": also.state_dict(), "estimates()": dict(vars(also.estimates()))},
             {"state_dict()": learner.state_dict(), "estimates()": dict(vars(learner.estimates()))},
-            f"Told the same, a learner of {where} must learn the same",
+            f"Given the same data, a learner of {where} must learn the same",
         )
 
 
 def _other_truths(problem: Problem, truth: Truth) -> Iterator[tuple[Problem, Truth]]:
-    """Problems read beside truths of which one value is another, a few of those that can be."""
+    """The problem read again with a few other truths, each with one value changed."""
     count = 0
     for table in _changed(truth.table()):
         try:
@@ -168,7 +168,7 @@ def _other_truths(problem: Problem, truth: Truth) -> Iterator[tuple[Problem, Tru
 
 
 def _changed(value: Any) -> Iterator[Any]:
-    """The same with one value changed or one list turned round.
+    """Copies with one value changed or one list reversed.
 
     >>> list(_changed({"mean": 2, "zeros": False}))
     [{'mean': 1, 'zeros': False}, {'mean': 3, 'zeros': False}, {'mean': 2, 'zeros': True}]
@@ -190,7 +190,7 @@ def _changed(value: Any) -> Iterator[Any]:
 
 
 def held_by(root: object, kinds: tuple[type, ...]) -> object:
-    """An object of these kinds that another one holds, at any depth; None if there is none.
+    """An object of these types that is reachable from another one; None if there is none.
 
     >>> held_by({"a": [1, (2.5, "b")]}, (float,))
     2.5

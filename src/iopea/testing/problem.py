@@ -1,4 +1,4 @@
-"""What a problem says of itself: its name, file, policies, constants and order."""
+"""Checks of a problem's description: its name, file, policies, constants and order."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from iopea.testing.tools import (
 )
 from iopea.types import Claim, Mask, Truth
 
-#: Nets that are looked at, by the parts of the longest axis, and values per parameter when thinned.
+#: Nets to check, by the number of parts of the longest axis, and values per parameter if thinned.
 PARTS, THINNED = (4, 9, 24), 3
 
 
 def registered(problem: Problem, truth: Truth) -> None:
-    """The kind is registered under its own name, with the columns and tables that it has."""
+    """The kind is registered under its own name, with valid columns and tables."""
     kind, name = type(problem), getattr(problem, "kind", None)
     require(
         PROBLEMS.get(str(name)) is kind,
@@ -57,7 +57,7 @@ def registered(problem: Problem, truth: Truth) -> None:
         )
     require(
         not {"problem", ORDER} & set(problem.tables),
-        f"The tables of the truth are {problem.tables}: 'problem' and {ORDER!r} mean others.",
+        f"The tables of the truth are {problem.tables}: 'problem' and {ORDER!r} are reserved.",
     )
     require(
         problem.claim in get_args(Claim),
@@ -86,7 +86,7 @@ def problem_file(problem: Problem, truth: Truth) -> None:
     )
     require(
         again.describe() == problem.describe() and again.constants == problem.constants,
-        f"A problem that is read from its own file describes itself otherwise: {again.describe()}.",
+        f"A problem read from its own file has another description: {again.describe()}.",
     )
     require(
         same_truth.table() == truth.table(),
@@ -101,7 +101,7 @@ def problem_file(problem: Problem, truth: Truth) -> None:
 
 
 def policy_class(problem: Problem, truth: Truth) -> None:
-    """Nets and thinned nets lie in the class, have the size they say, and cover it."""
+    """Nets and thinned nets lie in the class, have the stated size, and cover the class."""
     known = problem.policy_class
     require(
         known.dimension >= 1 and len(known.names) == known.dimension,
@@ -125,18 +125,21 @@ def policy_class(problem: Problem, truth: Truth) -> None:
         thinned = known.thinned(THINNED, radius)
         require_inside(problem, thinned, "A thinned net")
         most = max(np.unique(column).size for column in thinned.T)
-        require(most <= THINNED, f"A net of {THINNED} values per parameter has {most} of one.")
+        require(
+            most <= THINNED,
+            f"A net of {THINNED} values per parameter has {most} values of one parameter.",
+        )
     for (radius, coarse), (_, fine) in product(nets, nets[-1:]):
         gaps = np.array([np.abs(coarse - point).max(axis=1).min() for point in fine])
         farthest = name_of(fine[gaps.argmax()])
         require(
             gaps.max() <= radius * (1 + SAME),
-            f"The net of radius {radius:g} has no policy so near to {farthest}.",
+            f"The net of radius {radius:g} has no policy within that distance of {farthest}.",
         )
 
 
 def constants(problem: Problem, truth: Truth) -> None:
-    """The constants are possible, and fit the policies; the restart policy has the dimension."""
+    """The constants are valid and fit the policies; the restart policy has their dimension."""
     known, policies = problem.constants, problem.policy_class
     require(
         known.dimension == policies.dimension == len(problem.restart_policy),
@@ -160,11 +163,11 @@ def constants(problem: Problem, truth: Truth) -> None:
 
 
 def order_axioms(problem: Problem, truth: Truth) -> None:
-    """The order is one, the same on fewer policies, and its maximal policies inform all."""
+    """The order is a preorder, also on subsets, and its maximal policies inform all others."""
     points = some_policies(problem)
     order = problem.order(points)
     n = len(points)
-    require(len(order) == n, f"The order of {n} policies is one of {len(order)}.")
+    require(len(order) == n, f"The order of {n} policies has {len(order)} elements.")
     informs = _matrix(order)
     require(informs.diagonal().all(), "Every policy must inform itself.")
     through = informs.astype(int) @ informs.astype(int) > 0
@@ -173,13 +176,13 @@ def order_axioms(problem: Problem, truth: Truth) -> None:
     best = order.maximal()
     require(
         informs[best].any(axis=0).all() and informs[np.ix_(best, best)].sum() == best.size,
-        f"The maximal policies {best} must inform all others, and none of each other.",
+        f"The maximal policies {best} must inform all others, but not each other.",
     )
     some = random("order").permutation(n)[: (n + 1) // 2]
     for fewer in (order.restrict(some), problem.order(points[some])):
         require(
             np.array_equal(_matrix(fewer), informs[np.ix_(some, some)]),
-            "The order on some of the policies must be that on all of them, restricted.",
+            "The order on a subset of policies must be the restriction of that on all of them.",
         )
 
 

@@ -1,4 +1,4 @@
-"""The true system: it can be repeated and resumed, comes back, and costs what it says."""
+"""Checks of simulators: reproducible, resumable, returning to s_1, with the stated costs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from iopea.testing.tools import (
 )
 from iopea.types import Array, Policy, State, Truth
 
-#: Plays of random length that are repeated, and the longest.
+#: Number of plays of random length that are repeated, and the longest.
 PLAYS, LONGEST = 5, 90
-#: The most steps of a way back to the initial state, and how many are tried.
+#: Most steps of a return to the initial state, and number of returns tried.
 MOST_RETURN, RETURNS = 20_000, 24
-#: Policies whose long plays are held against their costs.
+#: Number of policies whose average cost in a long play is compared with ``costs()``.
 LONG_PLAYS = 4
 
 
 def _roll_out(system: Simulator, plays: Iterable[tuple[Policy, int]]) -> State:
-    """The columns and costs of plays, one after the other."""
+    """The concatenated columns and costs of consecutive plays."""
     rollouts = [system.play(policy, steps) for policy, steps in plays]
     columns = {
         name: np.concatenate([each.trajectory[name] for each in rollouts])
@@ -56,11 +56,12 @@ def simulator_repeats(problem: Problem, truth: Truth) -> None:
     require(
         shown.trajectory.policy == plays[0][0]
         and set(shown.trajectory.columns) == set(problem.columns),
-        f"A trajectory must tell of the policy played, in the columns {problem.columns}.",
+        f"A trajectory must name the policy played and have the columns {problem.columns}.",
     )
     require(
         len(shown.trajectory) == shown.costs.size == plays[0][1] and np.isfinite(shown.costs).all(),
-        f"A play of {plays[0][1]} steps must have so many finite costs, not {shown.costs.size}.",
+        f"A play of {plays[0][1]} steps must have one finite cost per step; it has "
+        f"{shown.costs.size} costs.",
     )
     whole = _roll_out(problem.simulator(truth, seed=5), plays)
     again = problem.simulator(truth, seed=5)
@@ -76,9 +77,9 @@ def simulator_repeats(problem: Problem, truth: Truth) -> None:
     saved = copy.deepcopy(state)
     resumed = problem.simulator(truth, seed=6)
     resumed.load_state_dict(stored(state))
-    sentence = "A loaded simulator must go on as the saved one does"
+    sentence = "A loaded simulator must continue as the saved one does"
     require_same(_roll_out(resumed, plays), _roll_out(again, plays), sentence)
-    require_same(state, saved, "A saved state must not change when the simulator goes on")
+    require_same(state, saved, "A saved state must not change when the simulator continues")
 
 
 def simulator_returns(problem: Problem, truth: Truth) -> None:
@@ -106,19 +107,19 @@ def simulator_returns(problem: Problem, truth: Truth) -> None:
                 "costs": way.costs,
                 "state_dict()": system.state_dict(),
             },
-            f"A way back that ended after {steps} steps must be the same as a play of so many",
+            f"A return that ended after {steps} steps must equal a play of as many steps",
         )
         follower.observe(way.trajectory, evaluate=False)
         require(
             steps == MOST_RETURN or (follower.at_start and _at_start(problem, truth, system)),
-            f"A way back that ended after {steps} steps must have led to the initial state.",
+            f"A return that ended after {steps} steps must have led to the initial state.",
         )
         times.append(steps)
     bound, error = system.restart_time(), float(np.std(times, ddof=1)) / len(times) ** 0.5
     require(
         0 <= np.mean(times) <= bound + ERRORS * error + SAME,
-        f"The restart time is given as {bound:g}, but {np.mean(times):g} steps were needed in the "
-        f"mean (standard error {error:.2g}).",
+        f"The restart time is given as {bound:g}, but {np.mean(times):g} steps were needed on "
+        f"average (standard error {error:.2g}).",
     )
 
 
@@ -129,18 +130,18 @@ def _twin(problem: Problem, truth: Truth, system: Simulator) -> Simulator:
 
 
 def _at_start(problem: Problem, truth: Truth, system: Simulator) -> bool:
-    """Whether a way back would take no step; the simulator is left where it is."""
+    """Whether a return would take no step; the simulator is not changed."""
     twin = _twin(problem, truth, system)
     return not twin.play(problem.restart_policy, 1, until_start=True).costs.size
 
 
 def simulator_costs(problem: Problem, truth: Truth) -> None:
-    """True costs are what long plays cost, and asking for them changes nothing."""
+    """True costs agree with the costs of long plays, and computing them changes nothing."""
     points = some_policies(problem)
     system = problem.simulator(truth, seed=9)
     before = copy.deepcopy(system.state_dict())
     costs = system.costs(points, BATCHES * BATCH_STEPS, BATCHES, seed=1)
-    require_same(system.state_dict(), before, "Asking for costs must not move the simulator")
+    require_same(system.state_dict(), before, "Calling costs() must not change the simulator")
     require(
         costs.sums.shape == (BATCHES, len(points)) and costs.sizes.shape == (BATCHES,),
         f"Costs of {len(points)} policies in {BATCHES} batches have sums of shape "
@@ -152,8 +153,8 @@ def simulator_costs(problem: Problem, truth: Truth) -> None:
     require(
         np.allclose(true, costs.sums / costs.sizes[:, None], rtol=0, atol=SAME * scale)
         and np.allclose(true, backwards, rtol=0, atol=SAME * scale),
-        "Costs on common noise must depend on its seed alone: not on the simulator's, nor on "
-        "which other policies are asked for.",
+        "Costs on common noise must depend only on the seed given to costs(): not on the "
+        "simulator's, nor on which other policies are evaluated.",
     )
     for number in np.unique(np.linspace(0, len(points) - 1, LONG_PLAYS).round().astype(int)):
         played = _long_play(system, as_policy(points[number]))
@@ -165,8 +166,8 @@ def simulator_costs(problem: Problem, truth: Truth) -> None:
 
 
 def _long_play(system: Simulator, policy: Policy) -> Array:
-    """Average costs in batches whose mean is the cost over all time, however long steps last."""
-    system.play(policy, BATCH_STEPS)  # until the start is forgotten
+    """Batch averages whose mean is total cost over total time, also if steps differ in length."""
+    system.play(policy, BATCH_STEPS)  # warm-up
     rollouts = [system.play(policy, BATCH_STEPS) for _ in range(BATCHES)]
     costs = np.array([each.costs.sum() for each in rollouts])
     times = np.array([BATCH_STEPS if each.elapsed is None else each.elapsed for each in rollouts])
@@ -175,7 +176,7 @@ def _long_play(system: Simulator, policy: Policy) -> Array:
 
 
 def simulator_optimum(problem: Problem, truth: Truth) -> None:
-    """If an optimum is given, it costs what it says, and nothing is cheaper."""
+    """If ``optimum()`` returns a policy, its cost is right, and no other policy costs less."""
     exact = problem.simulator(truth).optimum()
     if exact is None:
         return

@@ -1,4 +1,4 @@
-"""What the checks share: refusals, sameness bit for bit or but for noise, files, and data."""
+"""Helpers of the checks: refusals, comparison bit for bit or up to noise, files, and data."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ Story = list[tuple[Trajectory, bool]]
 
 #: Standard errors by which averages may differ.
 ERRORS = 6.0
-#: Share by which values may differ through rounding.
+#: Relative tolerance for rounding.
 SAME = 1e-9
-#: Batches, and steps of each, by which true costs are compared.
+#: Number and length of the batches by which true costs are compared.
 BATCHES, BATCH_STEPS = 40, 1000
-#: Steps that an evaluator is told of, enough for batches to be joined, and the longest play.
+#: Steps that an evaluator observes, enough for batches to be merged, and the longest play.
 STORY, LONGEST_PLAY = 3000, 400
-#: Share of the plays that count, and of those after which the system is brought back.
+#: Share of the plays that are evaluated, and of those followed by a return to the initial state.
 COUNTED, RETURNED = 0.8, 0.4
-#: The most policies of a net that is looked at.
+#: Most policies of a net that is checked.
 MOST_NET = 5000
 
 
 class ContractError(AssertionError):
-    """What a problem does not keep to, as a sentence."""
+    """A broken contract, described in a sentence."""
 
 
 def require(holds: object, sentence: str) -> None:
-    """Refuse with a sentence what does not hold."""
+    """Raise a :class:`ContractError` with this sentence unless the condition holds."""
     if not holds:
         raise ContractError(sentence)
 
@@ -66,7 +66,7 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def require_inside(problem: Problem, points: Array, what: str) -> None:
-    """Refuse policies that are not of the class, as far as its nets and ends can tell."""
+    """Refuse policies outside the class, as far as its nets and ranges show."""
     known = problem.policy_class
     require(
         points.ndim == 2 and points.shape[1] == known.dimension and len(points),
@@ -80,30 +80,30 @@ def require_inside(problem: Problem, points: Array, what: str) -> None:
         outside |= [as_policy(point) not in listed for point in points]
     require(
         not outside.any(),
-        f"{what} holds {name_of(points[outside.argmax()])}, which is not of the class.",
+        f"{what} holds {name_of(points[outside.argmax()])}, which is not in the class.",
     )
 
 
 def near(one: Array, other: Array, scale: float) -> bool:
-    """Whether two samples may have one mean, which rounding may change by a share of a scale."""
+    """Whether two samples may have the same mean, up to noise and rounding relative to a scale."""
     variance = sum(float(sample.var(ddof=1)) / sample.size for sample in (one, other))
     gap = abs(float(one.mean() - other.mean()))
     return gap <= ERRORS * math.sqrt(variance) + SAME * scale
 
 
 def refusal(action: Callable[[], object]) -> str:
-    """The sentence with which something is refused; none if it isn't, or not in a sentence."""
+    """The message with which an action is refused; empty if it is not refused properly."""
     try:
         action()
     except IopeaError as error:
         return str(error)
-    except Exception:  # whatever comes of values that nobody has looked at
+    except Exception:  # unchecked values may raise anything
         return ""
     return ""
 
 
 def random(use: str) -> np.random.Generator:
-    """Random numbers that are the same each time."""
+    """A generator with a fixed seed for each use."""
     return np.random.default_rng(seed_for("contract", use))
 
 
@@ -158,18 +158,18 @@ def _as_toml(value: Any) -> str:
 
 
 def read_again(problem: Problem, truth: Truth) -> tuple[Problem, Truth]:
-    """A problem and its truth as they come back from the file that they describe."""
+    """A problem and its truth, read back from the file that they describe."""
     text = as_toml(tables_of(problem, truth.table()))
     try:
         return parse_problem(text)
-    except Exception as error:  # whatever a reader raises that does not know its own file
+    except Exception as error:  # a faulty reader may raise anything
         raise ContractError(
             f"describe() and table() make a problem file that can't be read: {error!r}"
         ) from error
 
 
 def stored(state: State) -> State:
-    """A state as it comes back from a file."""
+    """A state, saved to a file and read back."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "state.npz"
         try:
@@ -183,7 +183,7 @@ def stored(state: State) -> State:
 
 
 def tell_story(problem: Problem, truth: Truth, points: Array, steps: int = STORY) -> Story:
-    """Plays of these policies in any order, some of which don't count, and ways back."""
+    """Random plays of these policies, some not evaluated, with returns to the initial state."""
     system, rng = problem.simulator(truth, seed=2), random("story")
     story: Story = []
     while steps > 0:
@@ -198,7 +198,7 @@ def tell_story(problem: Problem, truth: Truth, points: Array, steps: int = STORY
 
 
 def cut(story: Story, lengths: Iterator[int]) -> Story:
-    """The same story in pieces of these lengths, which may be 0."""
+    """The same plays in pieces of these lengths, which may be 0."""
     pieces: Story = []
     for trajectory, evaluate in story:
         first = 0
