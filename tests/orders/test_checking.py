@@ -1,5 +1,4 @@
 import json
-import sys
 import warnings
 from pathlib import Path
 from typing import ClassVar
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from iopea import InformationOrder, InputError, LostSales
-from iopea.cli.app import main
 from iopea.demand import Constant, Exponential, Poisson
 from iopea.orders.checking import (
     Evidence,
@@ -462,14 +460,6 @@ mean = 2.0
 """
 
 
-def iopea(capsys, monkeypatch, *arguments):
-    monkeypatch.setattr(sys, "argv", ["iopea", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    out, err = capsys.readouterr()
-    return ended.value.code, out, err
-
-
 def test_the_table_is_read_and_no_matter_to_the_problem():
     points = levels(1, 2)
     assert parse_order(SHOP).order_on(points) is None
@@ -512,10 +502,10 @@ def test_the_table_is_read_and_no_matter_to_the_problem():
         ),
     ],
 )
-def test_a_wrong_table_is_refused_in_a_sentence(capsys, monkeypatch, tmp_path, table, words):
+def test_a_wrong_table_is_refused_in_a_sentence(iopea, tmp_path, table, words):
     file = tmp_path / "shop.toml"
     file.write_text(f"{SHOP}[order]\n{table}\n")
-    status, out, err = iopea(capsys, monkeypatch, "check-order", file)
+    status, out, err = iopea("check-order", file)
     assert (status, out, len(err.splitlines())) == (2, "", 1)
     for word in words:
         assert word in err
@@ -533,12 +523,10 @@ def test_a_wrong_table_is_refused_in_a_sentence(capsys, monkeypatch, tmp_path, t
         ([], ["FILE"]),
     ],
 )
-def test_wrong_arguments_end_with_a_sentence_and_status_2(
-    capsys, monkeypatch, tmp_path, arguments, words
-):
+def test_wrong_arguments_end_with_a_sentence_and_status_2(iopea, tmp_path, arguments, words):
     (tmp_path / "shop.toml").write_text(SHOP)
     given = [tmp_path / "shop.toml" if each == "FILE" else each for each in arguments]
-    status, out, err = iopea(capsys, monkeypatch, "check-order", *given)
+    status, out, err = iopea("check-order", *given)
     assert (status, out, len(err.splitlines())) == (2, "", 1)
     for word in words:
         assert word.lower() in err.lower()
@@ -557,8 +545,8 @@ CONFIRMED = {
 
 
 @pytest.mark.parametrize("name", CONFIRMED)
-def test_the_examples_are_confirmed_or_rejected(capsys, monkeypatch, name):
-    status, out, _ = iopea(capsys, monkeypatch, "check-order", ORDERS / f"{name}.toml", "--json")
+def test_the_examples_are_confirmed_or_rejected(iopea, name):
+    status, out, _ = iopea("check-order", ORDERS / f"{name}.toml", "--json")
     report = json.loads(out)
     assert report["holds"] is CONFIRMED[name]
     assert status == (0 if CONFIRMED[name] else 1)
@@ -571,15 +559,15 @@ def test_all_examples_are_tested():
     assert {path.stem for path in ORDERS.glob("*.toml")} == set(CONFIRMED)
 
 
-def test_the_command_prints_a_table_and_a_sentence(capsys, monkeypatch):
+def test_the_command_prints_a_table_and_a_sentence(iopea):
     few = ["--steps", 300, "--replications", 2, "--pairs", 20, "--seed", 3]
     file = ORDERS / "base-stock-reversed.toml"
-    status, out, _ = iopea(capsys, monkeypatch, "check-order", file, *few)
+    status, out, _ = iopea("check-order", file, *few)
     assert status == 1
     for word in ("width", "α", "claimed", "measured", "Rejected: the sample-path claim is false"):
         assert word in out
     file = ORDERS / "base-stock.toml"
-    status, out, _ = iopea(capsys, monkeypatch, "check-order", file, *few)
+    status, out, _ = iopea("check-order", file, *few)
     assert status == 0
     assert "20 pairs of 12 policies, exactly, on 2 paths of 300 steps each" in out
 

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,13 +22,10 @@ from iopea.systems import PROBLEMS
 
 
 @pytest.fixture
-def command(capsys, monkeypatch):
+def command(iopea):
     def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["iopea", "validate", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, " ".join(err.split())
+        status, out, err = iopea("validate", *arguments)
+        return status, out, " ".join(err.split())
 
     return call
 

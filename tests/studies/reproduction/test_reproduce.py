@@ -17,7 +17,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iopea.cli import app as cli
 from iopea.comparison.figures import Curve, costs_over_time
 from iopea.comparison.statistics import fit_power, holm, mean_of, welch
 from iopea.studies.reproduction import costs, curves
@@ -42,13 +41,12 @@ mean = 3.0
 
 
 @pytest.fixture
-def iopea(capsys, monkeypatch):
+def iopea(iopea):
+    """The command line, lines joined: where they break depends on the width."""
+
     def command(*arguments):
-        monkeypatch.setattr(sys, "argv", ["iopea", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, " ".join(out.split()), " ".join(err.split())
+        status, out, err = iopea(*arguments)
+        return status, " ".join(out.split()), " ".join(err.split())
 
     return command
 
