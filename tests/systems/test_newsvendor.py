@@ -282,7 +282,7 @@ def test_impossible_sales_are_refused_and_roundings_are_not():
         with pytest.raises(kind, match=words):
             problem.check(path)
     problem.check(Trajectory(10.0 / 3, sales=[3.333334]))
-    with pytest.raises(ModelMismatchError, match="tell it as 'received'"):
+    with pytest.raises(ModelMismatchError, match="give it as 'received'"):
         problem.check(Trajectory(10.0 / 3, sales=[3.34]))
     problem.check(Trajectory(10.0 / 3, sales=[3.34], received=[3.5]))
     with pytest.raises(InputError, match="received is -1"):

@@ -1,16 +1,16 @@
-"""The instances on which nobody learns faster: those of the paper's two lower bounds.
+"""The hard instances of the paper's two lower bounds.
 
-Labels ``theorem:lower_bound`` and ``thm:lower_bound_censored``. In the initial state an arm is
-chosen, which is the policy; until the system is back there, nothing can be changed. An episode has
-1/α draws: each is 0 or 1, with the arm's mean, and is the cost of each of H steps. Only the first
-draw is seen. The average cost of an arm is its mean: 1/2, and 1/2 - Δ of the hidden best one.
+Labels ``theorem:lower_bound`` and ``thm:lower_bound_censored``. A policy is an arm, chosen in the
+initial state; it can't be changed until the system returns there. An episode has 1/α Bernoulli
+draws with the arm's mean, each of which is the cost of each of H steps. Only the first draw is
+observed. The average cost of an arm is its mean: 1/2, or 1/2 - Δ for the hidden best one.
 
-Width 1 is full feedback: for every arm the first draw of an episode is seen, each by itself. For a
-width w > 1 the arms are cut into w blocks of equal size; arms of a block share mean and draws, and
-tell of each other, but of no other block. The best block is the hidden one.
+Width 1 is full feedback: the first draws of all arms are observed, and are independent. For a width
+w > 1 the arms are divided into w blocks of equal size; arms of a block share mean and draws and
+inform each other, but no other block. The best block is hidden.
 
 A policy that takes over in the middle of an episode has to wait for its end. An episode counts as
-data of its own arm once the steps of its first draw are over, as H steps.
+H steps of data of its own arm, once the steps of its first draw are over.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ from iopea.types import (
     Trajectory,
 )
 
-#: The advantage of the best arm is at most this, however few the episodes.
+#: Largest advantage of the best arm, however few the episodes.
 MOST_ADVANTAGE = 0.25
-#: Fewer draws of an arm say nothing: all may be alike, and no standard error would show it.
+#: With fewer draws there is no estimate: all may be equal, with a standard error of 0.
 LEAST_DRAWS = 8
 
 
@@ -64,7 +64,7 @@ class HiddenArm(Model):
     Parameters
     ----------
     arm : int. The best arm, or any of the best block.
-    advantage : float. How much less it costs than 1/2 [Δ]; at most 1/2.
+    advantage : float. 1/2 minus its cost [Δ]; at most 1/2.
     """
 
     arm: Count = 0
@@ -80,10 +80,10 @@ class HardSystem(System):
 
     Parameters
     ----------
-    policies : int. How many arms there are, at least 2 [|Θ|].
-    width : int. Blocks that say nothing of each other, or 1 for full feedback [w].
+    policies : int. Number of arms, at least 2 [|Θ|].
+    width : int. Number of blocks that don't inform each other, or 1 for full feedback [w].
     span : int. Steps for which a draw lasts [H].
-    reveal : int. Draws of an episode, of which one is seen [1/α].
+    reveal : int. Draws of an episode, one of which is observed [1/α].
     """
 
     kind: ClassVar[str] = "hard-instance"
@@ -110,7 +110,7 @@ class HardSystem(System):
 
     @property
     def full_feedback(self) -> bool:
-        """Whether every arm tells of every other."""
+        """Whether every arm informs every other."""
         return self.width == 1
 
     @property
@@ -119,13 +119,13 @@ class HardSystem(System):
         return self.span * self.reveal
 
     def block(self, arms: Array) -> Indices:
-        """The block of each arm, whose arms share one draw; under full feedback its own."""
+        """The block of each arm; under full feedback, each arm is its own block."""
         blocks = self.policies if self.full_feedback else self.width
         return np.rint(arms).astype(np.intp) // (self.policies // blocks)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Step within the episode, and its cost, of the arm or of every arm; 0 if not seen."""
+        """Step within the episode, and the cost of the arm, or of every arm; 0 if not observed."""
         if not self.full_feedback:
             return ("phase", "cost")
         return ("phase", *(f"cost_{arm}" for arm in range(self.policies)))
@@ -135,7 +135,7 @@ class HardSystem(System):
         return HardSimulator(problem, truth, seed)
 
     def check(self, trajectory: Trajectory) -> None:
-        """Refuse phases that don't follow each other, and costs that no draw gives."""
+        """Refuse phases that are not consecutive, and impossible costs."""
         phase = trajectory["phase"]
         expected = (np.floor(phase[:1]) + np.arange(phase.size)) % self.episode
         wrong = np.flatnonzero(phase != expected)
@@ -149,12 +149,12 @@ class HardSystem(System):
             wrong = np.flatnonzero((cost != 0) & ((cost != 1) | (phase >= self.span)))
             if wrong.size:
                 raise ModelMismatchError(
-                    f"{name} is {cost[wrong[0]]} at step {wrong[0]}: it is 0 or 1, and from phase "
-                    f"{self.span} on, where it is not seen, 0."
+                    f"{name} is {cost[wrong[0]]} at step {wrong[0]}: it must be 0 or 1, and 0 from "
+                    f"phase {self.span} on, where it is not observed."
                 )
 
     def episodes(self, horizon: int) -> int:
-        """Whole episodes in a run [T' = αT/H]."""
+        """Full episodes in a run [T' = αT/H]."""
         return check_count("horizon", horizon, least=self.episode) // self.episode
 
     def hardest(self, horizon: int, arm: int = 0) -> HiddenArm:
@@ -171,9 +171,9 @@ class HardSystem(System):
         return HiddenArm(arm=arm, advantage=min(math.sqrt(squared / episodes) / 4, MOST_ADVANTAGE))
 
     def lower_bound(self, horizon: int) -> float:
-        """Least expected regret of any learner, the hidden arm being drawn at random.
+        """Least expected regret of any learner, for a uniformly random hidden arm.
 
-        With Δ of :meth:`hardest` and T' episodes, of which each wrong one costs Δ H/α:
+        With Δ of :meth:`hardest` and T' episodes, each of which costs Δ H/α if the arm is wrong:
 
         - under full feedback (H/α) (ΔT'/2) (1 - (4Δ²T' + log 2)/log |Θ|), by Fano's inequality.
           The mutual information is at most T' times the divergence of a mean of 1/2 - Δ from 1/2,
@@ -211,7 +211,7 @@ class Arms(PolicyFamily):
         return parameters[0]
 
     def claim(self, system: HardSystem) -> Claim:
-        """Exact on every path where all draws are seen; else a share α of the steps tells."""
+        """Exact on every sample path where all draws are observed; else with a share α of steps."""
         return "sample-path" if system.reveal == 1 else "distributional"
 
     def constants(self, system: HardSystem) -> Constants:
@@ -228,26 +228,26 @@ class Arms(PolicyFamily):
         )
 
     def restart(self, system: HardSystem) -> Policy:
-        """Any arm: episodes end by themselves."""
+        """Any arm, since episodes end by themselves."""
         return (0.0,)
 
     def order_on(self, system: HardSystem, policies: Array) -> InformationOrder:
-        """All arms inform each other, or those of a block."""
+        """All arms inform each other, or only those of a block."""
         arms = policies[:, 0]
         if system.full_feedback:
             return InformationOrder.full_feedback(arms.size)
-        # A key and its opposite are both at least as large only if they are the same.
+        # With the key (b, -b), one arm dominates another only if their blocks are equal.
         return InformationOrder.from_key(np.outer(system.block(arms), [1, -1]))
 
     def evaluator(
         self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> EpisodeCounter:
-        """Averages of what was seen; they need neither threads nor single precision."""
+        """Averages of observed draws; they need neither threads nor single precision."""
         return EpisodeCounter(problem.system, policies[:, 0])
 
 
 class HardInstance(Problem):
-    """An instance on which nobody learns faster: the bandit, and its arms.
+    """A hard instance of the lower bounds: the bandit, and its arms.
 
     Examples
     --------
@@ -263,7 +263,7 @@ class HardInstance(Problem):
     def read(
         cls, content: Mapping[str, dict[str, Any]], directory: Path | None = None
     ) -> tuple[Self, HiddenArm]:
-        """Problem and hidden arm; with a ``horizon`` in place of an advantage, the hardest one."""
+        """Problem and hidden arm; with a ``horizon`` instead of an advantage, the hardest one."""
         instance, hidden = cls(**content["problem"]), dict(content["hidden"])
         if "horizon" in hidden and "advantage" not in hidden:
             hidden["advantage"] = instance.system.hardest(hidden.pop("horizon")).advantage
@@ -271,7 +271,7 @@ class HardInstance(Problem):
 
     @classmethod
     def example(cls) -> tuple[Self, HiddenArm]:
-        """Three blocks of two arms, of whose draws half are seen."""
+        """Three blocks of two arms; half of the draws are observed."""
         return cls(policies=6, width=3, span=3, reveal=2), HiddenArm(arm=4, advantage=0.3)
 
 
@@ -283,15 +283,15 @@ class EpisodeCounter(Evaluator):
     def __init__(self, instance: HardSystem, arms: Array) -> None:
         self._instance = instance
         self._arms = np.rint(arms).astype(np.intp)
-        # Under full feedback there is one group, of all arms.
+        # Under full feedback all arms are one group.
         groups = instance.block(arms) * (not instance.full_feedback)
         self._batches = GroupedBatches(groups, instance.width, first=1)
         self._phase = 0  # of the next step
-        self._arm = -1  # whose episode it is; unknown at first
-        self._left_out = False  # whether the draw in progress began before counting did
+        self._arm = -1  # of the episode in progress; unknown at first
+        self._left_out = False  # whether the draw in progress is left out
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed steps; those of another arm's episode don't count as data."""
+        """Add observed steps; those of another arm's episode don't count as data."""
         if not len(trajectory):
             return 0
         phase, arm = trajectory["phase"], round(trajectory.policy[0])
@@ -329,16 +329,16 @@ class EpisodeCounter(Evaluator):
         return self._phase == 0
 
     def estimates(self) -> Estimates:
-        """Costs by batches of episodes, each of which tells of H steps."""
+        """Costs by batches of episodes, each of which counts as H steps."""
         estimates = self._batches.estimates(self._instance.span)
-        told = estimates.steps >= LEAST_DRAWS * self._instance.span
-        if told.all():
+        enough = estimates.steps >= LEAST_DRAWS * self._instance.span
+        if enough.all():
             return estimates
         sizes = np.broadcast_to(estimates.sizes.T, estimates.sums.T.shape).T
-        return Estimates(estimates.sums * told, sizes * told)
+        return Estimates(estimates.sums * enough, sizes * enough)
 
     def forget(self) -> None:
-        """Start counting anew, with the next draw."""
+        """Drop all sums, and count again from the next draw."""
         self._batches.clear()
         self._left_out = self._drawing
 
@@ -349,7 +349,7 @@ class EpisodeCounter(Evaluator):
 
 
 class HardSimulator(Simulator):
-    """The true system: it knows the best arm, and the draws that are not seen."""
+    """The true system, with the best arm and the unobserved draws."""
 
     saved = parts(phase=int, shown=array, costs=array, rng=Noise)
     truth: HiddenArm
@@ -365,12 +365,12 @@ class HardSimulator(Simulator):
         self._means = 0.5 - hidden.advantage * (blocks == blocks[hidden.arm])
         self._rng = Generator(PCG64(seed_for("episodes", seed)))
         self._phase = 0
-        # Of the episode in progress: the draws that are seen, and those that are paid.
+        # For the episode in progress: the observed draws, and the draws that are the costs.
         self._shown = np.zeros(len(instance.columns) - 1)
         self._costs = np.zeros(instance.reveal)
 
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
-        """Play an arm, after what is left of the episode in progress; stop there, if asked."""
+        """Play an arm after the episode in progress; with ``until_start``, stop when that ends."""
         instance = self.problem.system
         if until_start:
             steps = min(steps, -self._phase % instance.episode)
@@ -385,7 +385,7 @@ class HardSimulator(Simulator):
         return Rollout(Trajectory(policy, **columns), costs[number, phase // instance.span])
 
     def _draw(self, arm: int, episodes: int) -> tuple[Array, Array]:
-        """Draws that are seen and draws that are paid, of the episode in progress and new ones."""
+        """Observed draws and costs, of the episode in progress and of new ones."""
         instance, wide = self.problem.system, self._shown.size
         draws = self._rng.random((episodes, wide + instance.reveal - 1))
         means = self._means if instance.full_feedback else self._means[[arm]]
@@ -405,5 +405,5 @@ class HardSimulator(Simulator):
         return Estimates(np.tile(size * means, (batches, 1)), np.full(batches, size))
 
     def restart_time(self, seed: int = 0) -> float:
-        """What is left of an episode, at the most."""
+        """The longest remainder of an episode."""
         return float(self.problem.system.episode - 1)

@@ -1,12 +1,12 @@
-"""The newsvendor: what is not sold in a period perishes, and demand that is not met is not seen.
+"""The newsvendor with censored demand: unsold units perish, and unmet demand is not observed.
 
-Each period a quantity θ is stocked, sales min(D, θ) are seen, and the cost is
-h (θ - D)^+ + p (D - θ)^+. Its term p D depends on no policy; without it the pseudo-cost
-h (θ - S) - p S of the sales S is left, which is seen.
+Each period a quantity θ is stocked, sales min(D, θ) are observed, and the cost is
+h (θ - D)^+ + p (D - θ)^+. Its term p D does not depend on the policy; without it, the cost is the
+observable pseudo-cost h (θ - S) - p S of the sales S.
 
-A lower quantity θ' would have sold min(S, θ'): a higher quantity informs every lower one, on every
-path, and the order has width 1 (label ``definition_sample_path_order``). There is no state, so the
-bias is constant and H = 0.
+A lower quantity θ' would have sold min(S, θ'): a higher quantity informs every lower one on every
+sample path, and the order has width 1 (label ``definition_sample_path_order``). There is no state,
+so the bias is constant and H = 0.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from iopea.types import (
 
 
 class NewsvendorSystem(DemandSystem):
-    """What a newsvendor knows of the stand.
+    """The costs of a newsvendor.
 
     Parameters
     ----------
-    overage_cost : float. Cost per unit that is left over and perishes [h].
+    overage_cost : float. Cost per unit left over [h].
     underage_cost : float. Cost per unit of demand not met [p].
     """
 
@@ -57,7 +57,7 @@ class NewsvendorSystem(DemandSystem):
     @model_validator(mode="after")
     def _worth_learning(self) -> Self:
         if self.overage_cost + self.underage_cost == 0:
-            raise ValueError("Both costs are 0, so every quantity is best: give one that is not.")
+            raise ValueError("Both costs are 0, so every quantity is best: give a positive cost.")
         return self
 
     @property
@@ -71,7 +71,7 @@ class NewsvendorSystem(DemandSystem):
 
     @property
     def linear(self) -> LinearShop:
-        """Orders arrive at once, and what is left over perishes."""
+        """Lead time 0, and perishable goods."""
         return LinearShop(0, self.overage_cost, self.underage_cost, perishes=True)
 
     def simulator(self, problem: Problem, truth: Demand, seed: int = 0) -> NewsvendorSimulator:
@@ -82,10 +82,10 @@ class NewsvendorSystem(DemandSystem):
         """Sales are checked against the quantity: see the family."""
 
     def pseudo_costs(self, sales: Array, quantities: Array) -> Array:
-        """What these sales of a higher quantity would have cost each quantity, added up.
+        """Total pseudo-cost of each quantity, from the sales of a higher quantity.
 
-        The cost is h n θ - (h + p) Σ min(S, θ). Once the sales are sorted, each sum takes one
-        look: the sales below θ count in full, all others as θ.
+        It is h n θ - (h + p) Σ min(S, θ). With sorted sales each sum is a look-up: sales below θ
+        count in full, all others as θ.
         """
         ascending = np.sort(sales)
         below = np.searchsorted(ascending, quantities)
@@ -111,7 +111,7 @@ class OrderQuantities(PolicyFamily):
     levels: Range
 
     def check_system(self, system: NewsvendorSystem) -> None:
-        """Refuse quantities of which nothing could be sold."""
+        """Refuse a range that allows only the quantity 0."""
         if self.levels.high == 0:
             raise InputError("The levels need high > 0, but high is 0.0: nothing could be sold.")
 
@@ -122,7 +122,7 @@ class OrderQuantities(PolicyFamily):
 
     @staticmethod
     def order(state: Any, parameters: Any, signal: Any) -> Any:
-        """The quantity, whatever was sold before."""
+        """The quantity, in every period."""
         return parameters[0]
 
     def order_on(self, system: NewsvendorSystem, policies: Array) -> InformationOrder:
@@ -130,11 +130,11 @@ class OrderQuantities(PolicyFamily):
         return InformationOrder.from_key(policies[:, 0])
 
     def claim(self, system: NewsvendorSystem) -> Claim:
-        """What a lower quantity would have sold is known on every path."""
+        """The sales of a lower quantity are known on every sample path."""
         return "sample-path"
 
     def can_widen(self, axis: int) -> tuple[bool, bool]:
-        """Quantities below 0 mean nothing; all others do."""
+        """The range can be extended upwards, and downwards to 0."""
         return self.levels.can_widen
 
     def constants(self, system: NewsvendorSystem) -> Constants:
@@ -150,7 +150,7 @@ class OrderQuantities(PolicyFamily):
         )
 
     def restart(self, system: NewsvendorSystem) -> Policy:
-        """Any quantity: every period starts from the same state."""
+        """Any quantity, since every period starts from the same state."""
         return (self.levels.low,)
 
     def evaluator(
@@ -171,13 +171,13 @@ class OrderQuantities(PolicyFamily):
             step = int(wrong[0])
             raise ModelMismatchError(
                 f"sales are {sales[step]} at step {step}: with {quantity[step]:g} in stock they "
-                f"lie between 0 and {quantity[step]:g}. If another quantity was there, tell it as "
-                "'received'."
+                f"lie between 0 and {quantity[step]:g}. If another quantity was in stock, give it "
+                "as 'received'."
             )
 
 
 class Newsvendor(Problem):
-    """What a newsvendor knows: the stand, and the order quantities.
+    """The newsvendor problem: costs and order quantities.
 
     Examples
     --------
@@ -197,16 +197,16 @@ class Newsvendor(Problem):
 
 
 def stocked(trajectory: Trajectory) -> Array:
-    """What was in stock: what was received where that is told, otherwise the quantity played."""
+    """The stock: ``received`` where that column is given, otherwise the quantity played."""
     received = trajectory.columns.get("received")
     return np.full(len(trajectory), trajectory.policy[0]) if received is None else received
 
 
 class SalesReplay(Evaluator):
-    """What each quantity would have cost, from the sales of a higher one.
+    """Counterfactual costs of quantities, from the sales of a higher one.
 
-    A batch tells of the quantities up to the lowest one played in it, and says nothing of those
-    above. A learner that plays the highest survivor never meets these.
+    A batch is informative about quantities up to the lowest one played in it, and not about higher
+    ones. A learner that plays the highest survivor never needs those.
     """
 
     saved = parts(quantities=array, sales=array, lowest=array, batches=Part)
@@ -218,13 +218,13 @@ class SalesReplay(Evaluator):
         self.forget()
 
     def forget(self) -> None:
-        """Start counting anew."""
+        """Drop all sums."""
         self._batches.clear()
         self._sales = np.empty(0)  # of the batch in progress
-        self._lowest = np.array([np.inf])  # quantity played in each batch, the last in progress
+        self._lowest = np.array([np.inf])  # lowest quantity in each batch, the last in progress
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed periods, each of which counts."""
+        """Add observed periods, all of which count."""
         if not evaluate:
             return 0
         sales, quantity = trajectory["sales"], stocked(trajectory)
@@ -240,7 +240,7 @@ class SalesReplay(Evaluator):
     def _finish_batch(self) -> None:
         size, lowest = self._batches.size, self._lowest
         self._batches.add(size, self._system.pseudo_costs(self._sales, self._quantities)[None])
-        if self._batches.size > size:  # neighbours were joined
+        if self._batches.size > size:  # adjacent batches were merged
             lowest = np.minimum(lowest[0::2], lowest[1::2])
         self._lowest = np.append(lowest, np.inf)
         self._sales = np.empty(0)
@@ -251,14 +251,14 @@ class SalesReplay(Evaluator):
         return True
 
     def estimates(self) -> Estimates:
-        """Pseudo-costs by batch, the one in progress included."""
+        """Pseudo-costs by batch, including the one in progress."""
         last = self._system.pseudo_costs(self._sales, self._quantities)
         sums = np.vstack([self._batches.costs, last])
         sizes = np.append(np.full(len(sums) - 1, float(self._batches.size)), self._sales.size)
         if self._quantities.max(initial=0.0) <= self._lowest.min():
             return Estimates(sums, sizes)
-        told = self._quantities <= self._lowest[:, None]
-        return Estimates(sums * told, sizes[:, None] * told)
+        informed = self._quantities <= self._lowest[:, None]
+        return Estimates(sums * informed, sizes[:, None] * informed)
 
     def keep(self, mask: Mask) -> None:
         """Keep only these quantities."""
@@ -267,14 +267,14 @@ class SalesReplay(Evaluator):
 
 
 class NewsvendorSimulator(DemandSimulator):
-    """The true system: it knows the demand law and the demand that was not met.
+    """The true system, with the demand distribution and unmet demand.
 
     The best quantity is the p/(h + p) quantile of demand, the least one with
-    P(D <= θ) >= p/(h + p), or what of the class is cheapest beside it.
+    P(D <= θ) >= p/(h + p), or the better one of its neighbours in the class.
     """
 
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
-        """Play a quantity; the initial state is there at once."""
+        """Play a quantity; with ``until_start``, no period is needed."""
         demand = self._stream.draw(0 if until_start else steps)
         sales = np.minimum(demand, policy[0])
         left, lost = policy[0] - sales, demand - sales
@@ -293,5 +293,5 @@ class NewsvendorSimulator(DemandSimulator):
         return Estimates(np.array(rows), np.full(batches, float(size)))
 
     def restart_time(self, seed: int = 0) -> float:
-        """No time at all."""
+        """0, since there is no state."""
         return 0.0

@@ -1,7 +1,7 @@
-"""Plain-Python twins of the kernels, what they are measured by, and checks for extensions.
+"""Plain-Python twins of the kernels, measurements of kernel speed, and comparison of states.
 
-A twin is written in the paper's own terms, one period and one policy at a
-time, without arrays or compilation. The tests hold the kernels to it.
+A twin is written in the paper's notation, one period and one policy at a time, without arrays or
+compilation. The tests compare the kernels with it.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def replay_twin(
     size: int,
     cost: PeriodCost | None = None,
 ) -> list[list[float]]:
-    """Pseudo-costs of levels on one path, a list of batches of ``size`` periods.
+    """Pseudo-costs of levels on one sample path, a list of batches of ``size`` periods.
 
     >>> replay_twin([2.0], 1, [1.0, 1.0, 3.0], 1.0, 10.0, 3)
     [[-19.0]]
@@ -119,10 +119,10 @@ def dual_replay_twin(
     ends: list[int],
     states: list[DualState] | None = None,
 ) -> list[list[float]]:
-    """Pseudo-costs of policies (z_e, z_r) on one path, a list of batches with these ends.
+    """Pseudo-costs of policies (z_e, z_r) on one sample path, a list of batches with these ends.
 
-    ``lead_times`` are (L_r, L_e), ``costs`` (h, p, c_r, c_e). ``states`` are those of the policies
-    at the beginning, empty if not given, and are changed to those after the last batch.
+    ``lead_times`` are (L_r, L_e), ``costs`` (h, p, c_r, c_e). ``states`` are the initial states of
+    the policies, empty by default, and are changed in place.
 
     >>> dual_replay_twin([(1.0, 2.0)], (1, 0), [1.0, 0.5, 3.0], (1.0, 10.0, 0.0, 0.5), [1, 3])
     [[-9.5], [-19.5]]
@@ -148,7 +148,7 @@ def dual_replay_twin(
 
 @dataclass(frozen=True)
 class KernelSpeed:
-    """Speed of a replay kernel beside its twin, measured in one run on one core.
+    """Speed of a replay kernel and of its twin, measured in one run on one core.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class KernelSpeed:
         return self.kernel / self.twin
 
 
-#: Rounds of a measurement, its batches, and how many policies the twin replays.
+#: Rounds and batches of a measurement, and number of policies that the twin replays.
 _ROUNDS, _BATCHES, _CHECKED = 5, 20, 4
 #: Unit costs of the measurements (h, p, c_r, c_e).
 _COSTS = (1.0, 10.0, 0.0, 0.5)
@@ -207,7 +207,7 @@ def dual_replay_speed(
     policies: int = 2048,
     periods: int = 20_000,
 ) -> KernelSpeed:
-    """The same of dual-index policies; ``lead_times`` are (L_r, L_e)."""
+    """Like :func:`replay_speed`, for dual-index policies; ``lead_times`` are (L_r, L_e)."""
     demand, size = _path(periods), periods // _BATCHES
     ends = np.arange(size, periods + 1, size)
     high = np.linspace(0.5, 1.5 * (lead_times[0] + 1), policies)
@@ -241,9 +241,10 @@ def _race(
 ) -> tuple[float, float, float]:
     """Policy-steps per second of the kernel and of the twin, and their largest difference.
 
-    The kernel measures itself: it gives seconds per policy-step, and the batches that the twin has.
+    The kernel times itself: it returns seconds per policy-step, and the batches of the policies
+    that the twin replays.
     """
-    kernel()  # it is compiled now, if it was not before
+    kernel()  # compiles it
     fast = slow = np.inf
     for _ in range(_ROUNDS):
         seconds, batches = kernel()

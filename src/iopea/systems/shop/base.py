@@ -1,4 +1,4 @@
-"""What the problems of a shop have in common: levels, records of sales, the time to sell."""
+"""Common parts of inventory problems: levels, the MDP view, and checks of records."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from iopea.systems.shop import kernel as fleet
 from iopea.systems.shop.records import evening_hint
 from iopea.types import Array, Indices, Trajectory
 
-#: Longest lead time: more would be a mistake of units.
+#: Longest lead time; a longer one must be a mistake of units.
 MOST_LEAD_TIME = 10_000
-#: Columns of a trajectory that a shop may have beside stock and sales.
+#: Columns that a trajectory may have besides stock and sales.
 TOLD = ("ordered", "received", "gap")
-#: The most periods without a record in a row: more would be a mistake.
+#: Most consecutive periods without a record; more must be a mistake.
 MOST_GAP = 100_000
 #: Periods of demand from which the time back to the empty shop is estimated.
 _RESTART_PERIODS = 200_000
 
 
 class Levels(Model):
-    """The range of base-stock levels, a whole number of steps long where one is given."""
+    """The range of base-stock levels; its length is a multiple of the step, where one is given."""
 
     low: NonNegative
     high: NonNegative
@@ -45,12 +45,12 @@ class Levels(Model):
 
     @property
     def can_widen(self) -> tuple[bool, bool]:
-        """Whether there are levels below the lowest, and above the highest."""
+        """Whether the range can be extended downwards, and upwards."""
         return self.low > 0, True
 
 
 def own_radius(*levels: Levels) -> float:
-    """The smallest step of the levels; 1 where they have none, or all of them if that is less.
+    """The smallest step of the levels; without steps 1, or the highest level if that is less.
 
     >>> own_radius(Levels(low=0, high=7)), own_radius(Levels(low=0, high=7, step=0.5))
     (1.0, 0.5)
@@ -60,7 +60,7 @@ def own_radius(*levels: Levels) -> float:
 
 
 def _as_levels(value: Any) -> Levels:
-    """Levels from the table of a problem file, or as they are."""
+    """Levels, given as such or as the table of a problem file."""
     if isinstance(value, Levels):
         return value
     if not isinstance(value, dict):
@@ -73,15 +73,15 @@ Range = Annotated[Levels, BeforeValidator(_as_levels)]
 
 
 class ShopControl(Control):
-    """Stock and orders under way of a shop, and the orders to be placed.
+    """The MDP view: states are on-hand stock and pipeline, actions are orders.
 
     Parameters
     ----------
-    lead_times : mapping. Lead time of each order by its name, in the order of the actions.
-        A state has them in the opposite order.
+    lead_times : mapping. Lead time of each source by the name of its order, in the order of the
+        actions. A state lists the pipelines in the opposite order.
     high : float. The highest level [U].
     costs_of : callable. Pseudo-costs from stock, sales and the orders by name.
-    orders_of : callable. What policies of the class order in states.
+    orders_of : callable. Orders of policies of the class in states.
     """
 
     records = ("stock", "sales")
@@ -108,17 +108,17 @@ class ShopControl(Control):
 
     @staticmethod
     def places(lead_times: Mapping[str, int]) -> tuple[Indices, Indices]:
-        """Where the orders under way of each source begin in a state, and its lead time.
+        """Where the pipeline of each source begins in a state, and its lead time.
 
         >>> ShopControl.places({"expedited_order": 1, "regular_order": 3})
         (array([4, 1]), array([1, 3]))
         """
         leads = np.array(list(lead_times.values()), dtype=np.intp)
-        after = np.cumsum(leads[::-1])[::-1]  # of a source and those that stand before it
+        after = np.cumsum(leads[::-1])[::-1]  # of a source and those before it in the state
         return 1 + after - leads, leads
 
     def actions_of(self, policies: Array, states: Array) -> Array:
-        """What policies of the class order."""
+        """Orders of policies of the class."""
         return self._orders_of(policies, states)
 
     def costs(self, columns: Mapping[str, Array]) -> Array:
@@ -127,9 +127,9 @@ class ShopControl(Control):
         return self._costs_of(columns["stock"], columns["sales"], orders)
 
     def within(self, states: Array, actions: Array) -> Array:
-        """Orders, cut where they would lift the inventory position above the highest level.
+        """Orders, reduced so that the inventory position stays at or below the highest level.
 
-        The first order has the room, and the others what is left of it.
+        Earlier actions have priority.
         """
         room = np.maximum(self._high - states.sum(axis=1), 0.0)
         orders = np.empty(actions.shape)
@@ -139,15 +139,15 @@ class ShopControl(Control):
         return orders
 
     def advance(self, states: Array, orders: Array, demand: Array) -> Array:
-        """One period of many shops, ``states`` changed in place: stock and sales."""
+        """Advance many shops by a period, ``states`` in place; return stock and sales."""
         return fleet.pass_periods(states, orders, demand, self.offsets, self.leads)
 
 
 def check_records(trajectory: Trajectory) -> None:
-    """Refuse what can't have been written down.
+    """Refuse impossible records.
 
-    Sales above the stock are refused unless arrivals are told: with these, stock of the evening can
-    be told from stock of the morning.
+    Sales above the stock are refused unless arrivals are given: these show whether the stock was
+    recorded before sales or after them.
     """
     for name, values in trajectory.columns.items():
         if values.size and values.min() < 0:
@@ -167,12 +167,12 @@ def check_records(trajectory: Trajectory) -> None:
         step = int(above[0])
         raise ModelMismatchError(
             f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: "
-            f"they can be at most that.{evening_hint(stock, sales)}"
+            f"they can't exceed it.{evening_hint(stock, sales)}"
         )
 
 
 def time_to_sell(demand: Demand, seed: int) -> float:
-    """Expected periods until demand adds up to 1 [E(τ)], on one long path; infinite if never."""
+    """Mean periods until demand adds up to 1 [E(τ)], on one long path; infinite if never."""
     path = demand.stream(seed_for("restart", seed)).draw(_RESTART_PERIODS)
     passages, periods, total = 0, 0, 0.0
     for period, wanted in enumerate(path.tolist(), start=1):

@@ -1,4 +1,4 @@
-"""Families of ordering policies: what is ordered by stock on hand and orders under way."""
+"""Families of ordering policies, which depend on on-hand stock and pipeline."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ def higher_informs_lower(levels: Array, within: Array) -> InformationOrder:
     (True, False, 2)
     """
     level, group = (np.unique(values, return_inverse=True)[1] for values in (levels, within))
-    # Of two keys that differ by more than any level where groups differ, one is smaller.
+    # Between groups the shift exceeds all levels, so that one key is larger and one smaller.
     apart = len(level) * group
     return InformationOrder.from_key(np.column_stack([level + apart, level - apart]))
 
 
 class OrderingFamily(PolicyFamily):
-    """Policies for a shop. A subclass writes its parameters, its rule and its order.
+    """Policies for a shop. A subclass defines its parameters, its rule and its information order.
 
     Policies are simulated, and replayed along the records of others, by compiling the rule. A
-    family with a closed form may override how that is done with something faster.
+    family with a closed form may override this with faster kernels.
     """
 
     made_for: ClassVar[type[Any]] = ShopSystem
-    #: Whether a policy is one level, up to which stock and orders under way are raised.
+    #: Whether a policy is one level, up to which the inventory position is raised.
     one_level: ClassVar[bool] = False
 
     def most_stock(self, system: Any) -> float:
@@ -48,16 +48,16 @@ class OrderingFamily(PolicyFamily):
 
     @property
     def ranges(self) -> tuple[Levels, ...]:
-        """The ranges of levels, by which the unit of a table of states is chosen."""
+        """The ranges of levels, from which the unit of a table of states is chosen."""
         return tuple(value for _, value in self if isinstance(value, Levels))
 
     def units(self, system: Any) -> tuple[float, bool]:
-        """The unit of a table of states, and whether a finer one would be of no use."""
+        """The unit of a table of states, and whether the levels have steps, so it is exact."""
         whole = any(levels.step is not None for levels in self.ranges)
         return own_radius(*self.ranges), whole
 
     def can_widen(self, axis: int) -> tuple[bool, bool]:
-        """Levels below 0 mean nothing; all others do."""
+        """The range can be extended upwards, and downwards to 0."""
         return self.ranges[axis].can_widen
 
     def restart(self, system: Any) -> Policy:
@@ -65,7 +65,7 @@ class OrderingFamily(PolicyFamily):
         return (0.0,) * self.policy_class(system).dimension
 
     def constants(self, system: Any) -> Constants:
-        """The range of costs and the lead time; nothing is proved of H and L_Θ."""
+        """The range of costs and the lead time; no bounds on H and L_Θ are proved."""
         most = self.most_stock(system)
         return Constants(
             span=np.inf,
@@ -80,7 +80,7 @@ class OrderingFamily(PolicyFamily):
     def evaluator(
         self, problem: Any, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> Evaluator:
-        """Replay along the records of a policy that informs others on every path."""
+        """Replay along the records of a policy that informs others on every sample path."""
         return PathReplay(problem, policies, threads)
 
     def path_evaluator(self, problem: Any, policies: Array) -> Evaluator:
@@ -88,7 +88,7 @@ class OrderingFamily(PolicyFamily):
         return PathReplay(problem, policies, claimed=True)
 
     def orders_of(self, system: Any, policies: Array, states: Array) -> Array:
-        """What policies, an array (n, d), order in states, an array (n, k): (n, sources)."""
+        """Orders of policies, an array (n, d), in states, an array (n, k): (n, sources)."""
         orders: Array = system.compiled(self).orders(policies, states)
         return orders
 
@@ -106,7 +106,7 @@ class OrderingFamily(PolicyFamily):
         return columns
 
     def trace(self, system: Any, policy: Policy, demand: Array, state: Array) -> Array:
-        """Play a policy, and write down the state before each period, too.
+        """Play a policy, and also record the state before each period.
 
         Returns
         -------
@@ -118,16 +118,17 @@ class OrderingFamily(PolicyFamily):
     def path_costs(
         self, system: Any, stream: DemandStream, policies: Array, steps: int, batches: int
     ) -> Estimates:
-        """Batch sums of the true cost of policies on a path of demand, from an empty shop."""
+        """Batch sums of the true cost of policies on a demand path, from an empty shop."""
         size = -(-steps // batches)
         rule, costs = system.compiled(self), system.unit_costs[:2]
         states = np.zeros((len(policies), 1 + sum(system.sources.values())))
+        on_orders = np.array(system.order_costs)
         sums = np.zeros((batches, len(policies)))
         for row in range(batches):
+            totals = np.zeros((2, len(policies)))
             for done in range(0, size, PATH):
                 demand = stream.draw(min(size - done, PATH))
-                ends = np.array([demand.size], dtype=np.intp)
-                on_orders = np.array(system.order_costs)
-                sums[row] += rule.replay(demand, ends, policies, states, costs, on_orders)[0]
+                rule.replay(demand, policies, states, totals, costs, on_orders)
                 sums[row] += costs[1] * demand.sum()
+            sums[row] += totals[0]
         return Estimates(sums, np.full(batches, float(size)))

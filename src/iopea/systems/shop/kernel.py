@@ -1,6 +1,6 @@
-"""Compiled periods of a shop: stock, orders under way, and demand that is met or lost.
+"""Compiled transitions of a shop with lost sales.
 
-The state of a shop is a row: stock on hand, then the orders under way of each source, oldest first.
+The state of a shop is a row: on-hand stock, then the pipeline of each source, oldest order first.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from numba import njit
 from iopea.systems.shop.simplex import nearest_rank
 from iopea.types import Array, Indices
 
-#: Share of the level below which a difference is rounding, not an order.
+#: Differences below this share of the level are rounding, not orders.
 _NOT_AN_ORDER = 1e-12
 
 
 @njit(cache=True, inline="always")
 def order_up_to(level, position):  # type: ignore[no-untyped-def]
-    """What is to be ordered to raise a position to a level."""
+    """The order that raises an inventory position to a level."""
     order = level - position
-    # A remainder of rounding is not an order: a cost per order would be charged for it.
+    # Rounding must not cause an order: a cost per order would be charged for it.
     return order if order > _NOT_AN_ORDER * level else 0.0
 
 
 @njit(cache=True, inline="always")
 def arrival(pipeline, order):  # type: ignore[no-untyped-def]
-    """Move the pipeline on by a period: put in the order, take out what arrives."""
+    """Advance the pipeline by a period: add the order, return the arrival."""
     if pipeline.shape[0] == 0:
         return order
     arriving = pipeline[0]
@@ -43,13 +43,13 @@ def sold(stock, demand):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, inline="always")
 def raised(position, level):  # type: ignore[no-untyped-def]
-    """A position after an order up to a level."""
+    """The inventory position after an order up to a level."""
     return position if position > level else level
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def pass_periods_in_place(states, orders, demand, offsets, leads, records):  # type: ignore[no-untyped-def]
-    """One period of many shops: see :func:`pass_periods`."""
+    """Advance many shops by a period: see :func:`pass_periods`."""
     for i in range(states.shape[0]):
         stock = states[i, 0]
         for source in range(leads.shape[0]):
@@ -69,14 +69,14 @@ def pass_periods_in_place(states, orders, demand, offsets, leads, records):  # t
 def pass_periods(
     states: Array, orders: Array, demand: Array, offsets: Indices, leads: Indices
 ) -> Array:
-    """One period of shops with any number of sources, ``states`` changed in place.
+    """Advance shops with any number of sources by a period, ``states`` changed in place.
 
     Parameters
     ----------
-    states : array (n, k). Stock on hand, then the orders under way of each source, oldest first.
-    orders : array (n, sources). What each shop orders from each source.
-    demand : array (n, 1).
-    offsets, leads : arrays (sources,). Where the orders of a source begin, and its lead time.
+    states : array (n, k). On-hand stock, then the pipeline of each source, oldest order first.
+    orders : array (n, sources). Order of each shop from each source.
+    demand : array (n, 1). Demand of each shop.
+    offsets, leads : arrays (sources,). Where the pipeline of a source begins, and its lead time.
 
     Returns
     -------
@@ -112,19 +112,19 @@ def follow_table(
     offsets: Indices,
     leads: Indices,
 ) -> tuple[Array, Array]:
-    """Periods of one shop that orders what a table says of the nearest state.
+    """Simulate one shop whose orders are looked up in a table at the nearest grid state.
 
     Parameters
     ----------
-    state : array (k,). Of the shop before the first period.
-    demand : array (n, 1).
-    radius, sizes : of the grid, see :func:`iopea.systems.shop.simplex.nearest_ranks`.
-    table : array (states of the grid, sources). What to order.
+    state : array (k,). The initial state of the shop.
+    demand : array (n, 1). Demand of each period.
+    radius, sizes : the grid, see :func:`iopea.systems.shop.simplex.nearest_ranks`.
+    table : array (states of the grid, sources). The orders in each grid state.
     offsets, leads : see :func:`pass_periods`.
 
     Returns
     -------
-    states, orders : arrays (n, k) and (n, sources). Before each period, and in it.
+    states, orders : arrays (n, k) and (n, sources). State before each period, and its orders.
     """
     states = np.empty((len(demand), len(state)))
     orders = np.empty((len(demand), table.shape[1]))

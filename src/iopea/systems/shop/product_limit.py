@@ -1,8 +1,8 @@
-"""The product-limit law of demand from censored sales, and demand filled in from it.
+"""Product-limit estimate of the demand distribution from censored sales, and imputed demand.
 
 Where sales are below the stock, they are the demand. Where the shop was sold out, demand was at
-least the stock. The stock is known before demand, so censoring tells nothing of it, and the
-estimator of Kaplan and Meier is consistent on the range that the stock has reached.
+least the stock. The stock is known before demand, so censoring is independent of demand, and the
+Kaplan-Meier estimator is consistent on the range that the stock has reached.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from iopea.seeds import seed_for
 from iopea.systems.shop import product_limit_kernel as kernels
 from iopea.types import Array, Indices, Mask
 
-#: Share of the largest sales by which a stock may differ from demand that it equals: an order
-#: replaces what was sold, so that the two are often the same but for rounding.
+#: Tolerance within which stock and demand are equal, as a share of the largest sales: an order
+#: replaces what was sold, so the two are often equal up to rounding.
 ROUNDING = 1e-9
 
 
 class ProductLimit:
-    """The law of demand by all sales so far; what was never seen counts as infinite demand.
+    """Estimated demand distribution; the probability beyond all observations is at infinity.
 
     Parameters
     ----------
-    sales : array. What was sold in each period.
-    sold_out : bool array. Whether nothing was left.
+    sales : array. Sales of each period.
+    sold_out : bool array. Whether the period sold out, so that demand is censored.
 
     Examples
     --------
@@ -38,14 +38,14 @@ class ProductLimit:
         self._seen, places = np.unique(sales[~sold_out], return_inverse=True)
         self._places = np.empty(sales.size, dtype=np.intp)
         self._places[~sold_out] = places
-        # Sold out at a value, a period tells of the values below it alone.
+        # A period sold out at a value is informative only about values below it.
         limits = sales[sold_out] - ROUNDING * sales.max(initial=0.0)
         self._places[sold_out] = np.searchsorted(self._seen, limits, side="left")
         self._counts = self._count(slice(None))
         self._below, self.beyond = kernels.accumulate(*self._counts)
 
     def _count(self, periods: slice) -> tuple[Indices, Indices]:
-        """How often each value was seen, and before which value periods tell no more."""
+        """Number of observations of each value, and of periods censored below it."""
         places, sold_out = self._places[periods], self._sold_out[periods]
         number = self._seen.size
         seen = np.bincount(places[~sold_out], minlength=number)
@@ -53,7 +53,7 @@ class ProductLimit:
 
     @property
     def values(self) -> Array:
-        """Values of positive probability, ascending; infinity for what lies beyond all seen."""
+        """Values of positive probability, ascending; infinity stands beyond all observations."""
         values = self._seen[np.diff(self._below) > 0]
         return np.append(values, np.inf) if self.beyond else values
 
@@ -65,7 +65,7 @@ class ProductLimit:
         return np.append(probabilities, self.beyond) if self.beyond else probabilities
 
     def at_least(self, limits: Array, shares: Array) -> Array:
-        """Demand known to be at least the limits, at these shares of the law's remainder.
+        """Quantiles, at these shares, of demand conditional on being at least the limits.
 
         >>> law = ProductLimit(np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4, dtype=bool))
         >>> law.at_least(np.array([0.0, 3.0, 3.0, 9.0]), np.array([0.6, 0.2, 0.8, 0.5]))
@@ -76,9 +76,9 @@ class ProductLimit:
         return np.maximum(drawn, limits)
 
     def demand(self, shares: Array, without: slice | None = None) -> Array:
-        """Demand of all periods, filled in at these shares where the shop was sold out.
+        """Demand of all periods, imputed at these quantiles where the shop was sold out.
 
-        The law is that of all periods, or of those that are not left out.
+        The distribution is estimated from all periods except those in ``without``.
 
         >>> law = ProductLimit(np.array([2.0, 1.0, 3.0]), np.array([False, True, False]))
         >>> law.demand(np.full(3, 0.4)), law.demand(np.full(3, 0.4), without=slice(0, 1))
@@ -96,5 +96,5 @@ class ProductLimit:
 
 
 def shares_of(periods: int) -> Array:
-    """Where in the law of demand each period is filled in: the same whatever comes after it."""
+    """Quantiles at which demand of each period is imputed; they don't depend on later periods."""
     return np.random.Generator(np.random.PCG64(seed_for("imputation"))).random(periods)

@@ -1,7 +1,7 @@
-"""Compiled steps of the product-limit law: its cumulative probabilities, and draws from them.
+"""Compiled product-limit estimator: cumulative probabilities, and draws from them.
 
-Values of demand that were seen are numbered in ascending order. Of each there is how often it was
-seen, and of how many periods nothing is known from it on, because they were sold out at or below.
+The observed values of demand are numbered in ascending order. ``seen`` counts the observations of
+each value, ``gone`` the periods that were sold out at or below it since the value before.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def _accumulate(seen, gone, below):  # type: ignore[no-untyped-def]
 
 
 def accumulate(seen: Indices, gone: Indices) -> tuple[Array, float]:
-    """The probability of demand below each value and of that below or at the last, and of more.
+    """Probabilities of demand below each value, then up to the last; and that of larger demand.
 
-    ``seen`` has an entry for each value, ``gone`` one more: those that outlast all values.
+    ``seen`` has an entry for each value, ``gone`` one more: periods sold out above all values.
 
     >>> accumulate(np.array([1, 1]), np.array([0, 1, 1]))
     (array([0.   , 0.25 , 0.625]), 0.375)
@@ -47,7 +47,7 @@ def _draw(below, beyond, values, places, shares, drawn):  # type: ignore[no-unty
     while last > 0 and below[last] <= below[last - 1]:
         last -= 1
     highest = np.inf if beyond > 0 or last == 0 else values[last - 1]
-    # Where to begin the search, for each of as many equal parts of [0, 1] as there are values.
+    # Guide table: for each of count + 1 equal parts of [0, 1], where the search begins.
     parts = count + 1
     guide = np.empty(parts, np.int32)
     part = 0
@@ -68,10 +68,10 @@ def _draw(below, beyond, values, places, shares, drawn):  # type: ignore[no-unty
 
 
 def draw(below: Array, beyond: float, values: Array, places: Indices, shares: Array) -> Array:
-    """Draw from the law, given that demand is at least the value of these numbers.
+    """Draw from the distribution, given that demand is at least the value with this number.
 
-    Each share says where in the rest of the law its draw lies. Infinite where that is beyond all
-    values; where nothing is beyond, the highest value of all.
+    A draw is the quantile of the conditional distribution at its share. It is infinite beyond all
+    values; if there is no probability beyond, it is at most the highest value.
 
     >>> draw(np.array([0.0, 0.5, 1.0]), 0.0, np.array([3.0, 4.0]), np.array([0, 0, 1]),
     ...      np.array([0.4, 0.6, 0.1]))

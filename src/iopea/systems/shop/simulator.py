@@ -1,4 +1,4 @@
-"""The true system, where demand is the only noise."""
+"""Simulators of systems whose only noise is demand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from iopea.types import Array, Controller, Estimates, Policy, Rollout, Trajector
 
 
 class DemandSimulator(Simulator):
-    """A true system that knows the demand law and the demand that was not met."""
+    """A true system, with the demand distribution and unmet demand."""
 
     saved = parts(stream=Part)
     truth: Demand
@@ -29,7 +29,7 @@ class DemandSimulator(Simulator):
         self._stream: DemandStream = demand.stream(seed_for("demand", seed))
 
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
-        """Batch sums of the true cost of policies on one path of demand, from the start."""
+        """Batch sums of the true cost of policies on one demand path, from the initial state."""
         stream = self.truth.stream(seed_for("evaluation", seed))
         return self._costs_on(stream, policies, steps, batches)
 
@@ -42,11 +42,11 @@ class DemandSimulator(Simulator):
     def _costs_on(
         self, stream: DemandStream, policies: Array, steps: int, batches: int
     ) -> Estimates:
-        """Batch sums of the true cost of policies on a path of demand, from the start."""
+        """Batch sums of the true cost of policies on a demand path, from the initial state."""
 
 
 class ShopSimulator(DemandSimulator, SteppedSimulator):
-    """The true shop: it knows the demand law and the demand that was lost."""
+    """The true shop, with the demand distribution and lost demand."""
 
     saved = parts(held=array)
 
@@ -56,13 +56,13 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
         self._held = np.zeros(len(self._control.states))
 
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
-        """Play a policy from the present state on; stop once the shop is empty, if asked."""
+        """Play a policy from the present state on; with ``until_start``, until the stock is 0."""
         system, family = self.problem.system, self.problem.family
         before = self._stream.state_dict() if until_start else None
         demand = self._stream.draw(steps)
         stock, sales, *orders = family.roll_out(system, policy, demand, self._held, until_start)
         if before is not None and stock.size < steps:
-            # Demand that was drawn but not met belongs to the steps to come.
+            # Demand that was drawn but not used belongs to later steps.
             self._stream.load_state_dict(before)
             self._stream.draw(stock.size)
         costs = system.true_costs(stock, sales, orders, demand[: stock.size])
@@ -77,14 +77,14 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
         return super().drive(controller, steps, copies)
 
     def _of_family(self, controller: Controller) -> TypeGuard[PolicyController]:
-        """Whether it is a policy of some family, for this system; a subclass may act otherwise."""
+        """Whether it is a policy of some family for this system; subclasses may act differently."""
         return (
             type(controller) is PolicyController
             and controller.problem.system == self.problem.system
         )
 
     def _follow(self, controller: TableController, steps: int) -> Rollout:
-        """Let a table act on this shop alone: what comes next is known without a step."""
+        """Let a table act on this shop alone, in a compiled loop."""
         noise = self._noise(steps)
         states, actions = controller.follow(self._control, self._row(), noise)
         before = states.copy()
@@ -134,7 +134,7 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
     def costs_on_path(
         self, controllers: Sequence[Controller], steps: int, batches: int, seed: int
     ) -> dict[Controller, float]:
-        """Average true costs of policies of any family, on the path of :meth:`costs`."""
+        """Average true costs of policies of any family, on the sample path of :meth:`costs`."""
         costs: dict[Controller, float] = {}
         known = list(filter(self._of_family, controllers))
         for problem in dict.fromkeys(each.problem for each in known):
@@ -148,8 +148,8 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
     def restart_time(self, seed: int = 0) -> float:
         """Bound on the expected time back to the empty shop, ordering nothing [D_Θ].
 
-        That is U E(τ), and a lead time before it where the problem says so. τ is the time until
-        demand adds up to 1, estimated on one long path; infinite where that never happens on it.
+        It is U E(τ), plus a lead time for some problems. τ is the time until demand adds up to 1;
+        its mean is estimated on one long path, and is infinite if that never happens on it.
         """
         system, family = self.problem.system, self.problem.family
         return float(

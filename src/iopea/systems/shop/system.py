@@ -1,4 +1,4 @@
-"""A shop: stock, orders under way, demand that is met or lost, and what all that costs."""
+"""Inventory systems with lost sales: stock, pipeline, demand and costs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from iopea.types import Array, PeriodCost, Trajectory
 
 @dataclass(frozen=True)
 class LinearShop:
-    """What a planner knows of a shop with one supplier and linear costs.
+    """Lead time and costs of a shop with one supplier and linear costs.
 
     Attributes
     ----------
     lead_time : int. Periods between order and arrival [L].
-    holding_cost, lost_sales_cost : float. Per unit left over, and of demand not met [h, p].
-    perishes : bool. Whether what is left over is lost at the end of the period.
+    holding_cost, lost_sales_cost : float. Cost per unit left over, and per unit of unmet demand
+        [h, p].
+    perishes : bool. Whether unsold units are lost at the end of the period.
     """
 
     lead_time: int
@@ -39,7 +40,7 @@ class DemandSystem(System):
 
     @classmethod
     def read_truth(cls, content: Mapping[str, dict[str, Any]], directory: Path | None) -> Demand:
-        """The demand law."""
+        """The demand distribution."""
         return demand_from(content["demand"], directory)
 
     @property
@@ -49,9 +50,9 @@ class DemandSystem(System):
 
 
 class ShopSystem(DemandSystem):
-    """A shop with one or more suppliers, whose unmet demand is lost and not seen.
+    """A shop with one or more suppliers, whose unmet demand is lost and not observed.
 
-    A subclass names its suppliers, and what a unit costs.
+    A subclass defines its suppliers and its unit costs.
     """
 
     @property
@@ -67,7 +68,7 @@ class ShopSystem(DemandSystem):
     @property
     @abstractmethod
     def unit_costs(self) -> tuple[float, ...]:
-        """Holding and lost-sales cost per unit [h, p], then what a unit ordered costs, if any."""
+        """Holding and lost-sales cost per unit [h, p], then costs per unit ordered, if any."""
 
     @property
     def order_costs(self) -> tuple[float, ...]:
@@ -81,7 +82,7 @@ class ShopSystem(DemandSystem):
 
     @property
     def empties_after(self) -> int:
-        """Periods after which nothing more arrives where nothing is ordered, if that counts."""
+        """Periods until the pipeline is empty if nothing is ordered, for the restart time."""
         return 0
 
     @property
@@ -94,7 +95,7 @@ class ShopSystem(DemandSystem):
         return trajectory["sales"], trajectory["stock"]
 
     def check(self, trajectory: Trajectory) -> None:
-        """Refuse negative values and sales above the stock that was there."""
+        """Refuse negative values, and sales above the stock."""
         check_records(trajectory)
 
     @abstractmethod
@@ -103,10 +104,10 @@ class ShopSystem(DemandSystem):
 
     @abstractmethod
     def true_costs(self, stock: Array, sales: Array, orders: list[Array], demand: Array) -> Array:
-        """Cost of each period, demand that was lost included; orders stand as in ``sources``."""
+        """Cost of each period, including lost demand; orders are in the order of ``sources``."""
 
     def control(self, problem: Problem) -> ShopControl:
-        """Stock and orders under way, and the orders to be placed."""
+        """The MDP view: on-hand stock and pipeline, and the orders to be placed."""
         family = problem.family
         return ShopControl(
             lead_times=self.sources,

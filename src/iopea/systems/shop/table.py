@@ -1,13 +1,13 @@
 """Shops as tables: stock and orders on a grid.
 
-The state is the stock on hand and the orders under way, in units of the grid's radius r. Orders are
-whole units, and the inventory position is at most U: the pairs are the points of a simplex. Stock
-on hand is continuous, and rounded to the nearest unit where a state is looked up.
+The state is the on-hand stock and the pipeline, in units of the grid's radius r. Orders are integer
+multiples of r, and the inventory position is at most U: the pairs are the points of a simplex.
+On-hand stock is continuous, and rounded to the nearest unit when a state is looked up.
 
-All that demand decides is what is left of the stock after arrivals, y: pairs with the same y are of
-one kind. Sales min(D, y) are seen, so that a step tells what would have been left of any y' <= y:
-y' - min(D, y'). Of what lies between two points of the grid each gets a part, so that the mean is
-right. Where y was rounded up, what is left of that much is known up to half a unit.
+Demand only determines what is left of the stock after arrivals, y: pairs with the same y are of one
+kind. Sales min(D, y) are observed, so a step reveals what would have been left of any y' <= y:
+y' - min(D, y'). A value between two grid points is split between them, so that the mean is right.
+Where y was rounded up, what is left of the rounded stock is known up to half a unit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from iopea.types import Array, Controller, Indices, Trajectory
 
 @dataclass(frozen=True)
 class Simplex:
-    """All whole points >= 0 of a dimension whose sum is at most a total, in lexical order.
+    """All non-negative integer vectors whose sum is at most a total, in lexicographic order.
 
     >>> Simplex(2, 2).points().tolist()
     [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [2, 0]]
@@ -41,7 +41,7 @@ class Simplex:
 
     @property
     def count(self) -> int:
-        """How many points there are; they are not listed for it."""
+        """Number of points, computed without listing them."""
         return math.comb(self.total + self.dimension, self.dimension)
 
     def points(self) -> Indices:
@@ -55,7 +55,7 @@ class Simplex:
         return rows
 
     def sizes(self) -> Indices:
-        """Points of each dimension and total: an array (dimension + 1, total + 2), from -1 on."""
+        """Number of points by dimension and total: an array (dimension + 1, total + 2), from -1."""
         table = np.zeros((self.dimension + 1, self.total + 2), dtype=np.int64)
         table[0, 1:] = 1
         for row in range(1, self.dimension + 1):
@@ -63,12 +63,12 @@ class Simplex:
         return table
 
     def ranks(self, points: Indices) -> Indices:
-        """The numbers of points, an array (n, dimension)."""
+        """The ranks of points, an array (n, dimension)."""
         return nearest_ranks(points.astype(np.float64), 1.0, self.sizes())
 
 
 def _nearest(values: Array) -> Indices:
-    """Whole numbers; halves go up, so that stock and what has arrived of it are rounded alike."""
+    """Nearest integers; halves are rounded up, so that stock is always rounded the same way."""
     return np.floor(values + (0.5 + ROUNDING)).astype(np.int64)
 
 
@@ -79,7 +79,7 @@ class ShopTable(Tabular):
     ----------
     control : ShopControl. States and actions of the shop.
     radius : float. A unit of the grid [r].
-    whole : bool. Whether levels come in steps, so that a finer grid would be of no use.
+    whole : bool. Whether levels have steps, so that a finer grid would not help.
     """
 
     advice = ": a larger radius, or levels in larger steps, make it smaller"
@@ -111,7 +111,7 @@ class ShopTable(Tabular):
 
     @cached_property
     def _passed(self) -> tuple[Indices, Indices]:
-        """States after a step of each pair in which nothing is sold, and stock after arrivals."""
+        """Next state of each pair if nothing is sold, and its stock after arrivals."""
         states = self._points[:, : self.width].astype(np.float64)
         orders = self._points[:, self.width :].astype(np.float64)
         records = self.control.advance(states, orders, np.zeros((self.pairs, 1)))
@@ -119,7 +119,7 @@ class ShopTable(Tabular):
 
     @cached_property
     def first(self) -> Indices:
-        """Pairs stand in the order of their states."""
+        """Pairs are in the order of their states."""
         states = self._places.ranks(self._points[:, : self.width])
         return np.searchsorted(states, np.arange(self.states + 1))
 
@@ -130,7 +130,7 @@ class ShopTable(Tabular):
 
     @cached_property
     def following(self) -> Indices:
-        """An outcome is what is left, in units."""
+        """An outcome is the leftover stock, in units."""
         states, stock = self._passed
         following = np.full((self.pairs, self.outcomes), -1)
         for left in range(self.outcomes):
@@ -142,7 +142,7 @@ class ShopTable(Tabular):
 
     @cached_property
     def outcome_costs(self) -> Array:
-        """Costs of the shop, without the term of demand that no order changes."""
+        """Pseudo-costs of the shop, without the demand term that no order changes."""
         stock = self.kind_of[:, None] * np.ones(self.outcomes)
         left = np.minimum(np.arange(self.outcomes), stock)
         columns = {"stock": stock, "sales": stock - left}
@@ -154,17 +154,17 @@ class ShopTable(Tabular):
     def look_up(self, states: Array, numbers: Array) -> Array:
         """The rows of an array (S, k) for real states, which are rounded to the grid.
 
-        Of states that hold more than the table does the last orders are cut first: the table never
-        leads there, but records of a real shop may.
+        In states that exceed the table, the last orders are reduced first. The table never leads
+        there, but records of a real shop may.
         """
         return nearest_entries(states, self.radius, self._sizes, numbers)
 
     def follow(
         self, control: ShopControl, state: Array, demand: Array, orders: Array
     ) -> tuple[Array, Array]:
-        """States of a shop, and what it orders by an array (S, sources), period by period."""
+        """States and orders of a shop, period by period, under an array (S, sources) of orders."""
         if self.width != len(state):
-            raise InputError(f"A state of this table has {self.width} parts, not {len(state)}.")
+            raise InputError(f"A state of this table has {self.width} numbers, not {len(state)}.")
         return fleet.follow_table(
             state, demand, self.radius, self._sizes, orders, control.offsets, control.leads
         )
@@ -174,11 +174,11 @@ class ShopTable(Tabular):
         return TableController(self, choice)
 
     def orders(self, choice: Indices) -> Array:
-        """What one pair per state orders, an array (S, sources)."""
+        """The orders of one pair per state, an array (S, sources)."""
         return np.asarray(self.radius * self._points[choice, self.width :], dtype=np.float64)
 
     def steps(self, trajectory: Trajectory) -> Steps:
-        """States are rounded, before and after."""
+        """Steps as pairs and outcomes, rounded to the grid."""
         columns = trajectory.columns
         names = (*self.control.states, *self.control.actions)
         amounts = np.column_stack([columns[name] for name in names])
@@ -188,7 +188,7 @@ class ShopTable(Tabular):
         return Steps(pairs, outcomes, self.control.costs(columns))
 
     def revealed(self, trajectory: Trajectory) -> Revealed:
-        """What would have been left of any stock up to that of each step."""
+        """The leftover of any stock up to the observed one, in each step."""
         stock, sales = trajectory["stock"] / self.radius, trajectory["sales"] / self.radius
         most = np.minimum(_nearest(stock), self.units)
         ends = np.cumsum(most + 1)
@@ -203,13 +203,13 @@ class ShopTable(Tabular):
 
 
 class TableController(Controller):
-    """Looks the state up in a table and orders what it says."""
+    """Looks up the orders of a state in a table."""
 
     def __init__(self, table: ShopTable, choice: Indices) -> None:
         self._table, self._orders = table, table.orders(choice)
 
     def act(self, states: Array) -> Array:
-        """The orders of the nearest states of the table."""
+        """The orders at the nearest states of the table."""
         return self._table.look_up(states, self._orders)
 
     def follow(self, control: ShopControl, state: Array, demand: Array) -> tuple[Array, Array]:
@@ -217,7 +217,7 @@ class TableController(Controller):
         return self._table.follow(control, state, demand, self._orders)
 
     def table(self) -> dict[str, object]:
-        """The radius and the orders by state, in lexical order of the states."""
+        """The radius and the orders by state, in lexicographic order of the states."""
         return {"radius": self._table.radius, "orders": self._orders.tolist()}
 
     def __eq__(self, other: object) -> bool:

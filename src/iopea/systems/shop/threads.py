@@ -1,4 +1,4 @@
-"""Policies spread over threads; compiled code releases the interpreter's lock."""
+"""Spreads policies over threads; compiled code releases the interpreter's lock."""
 
 from __future__ import annotations
 
