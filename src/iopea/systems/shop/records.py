@@ -1,23 +1,23 @@
-"""How the records of a shop with a lead time must be read, so that they fit base-stock orders.
+"""Finds the reading of a shop's records, with a lead time, that fits base-stock orders.
 
-In period t a base-stock policy of level θ_t orders Q_t = (θ_t - position)^+, where the position
-is what was left over the evening before plus all orders outstanding. The order arrives L periods
-later: stock_t = left over + Q_{t-L}, and sales_t are at most that. Real records contradict this
-where orders come in multiples of q, the lead time is another one, the stock is that of the
-evening, or periods have no record.
+In period t a base-stock policy of level θ_t orders Q_t = (θ_t - position)^+, where the inventory
+position is the stock left over from the period before plus all outstanding orders. The order
+arrives L periods later: stock_t = left over + Q_{t-L}, and sales_t are at most that. Real records
+contradict this if orders are multiples of q, the lead time is another one, the stock was recorded
+in the evening, or periods have no record.
 
 The test. Let P_t be the position after ordering: P_t = P_{t-1} - sales_{t-1} + Q_t. The order Q_t
-is told, or is what arrives L periods later. The policy demands A_t <= P_t, and P_t <= A_t + q
-where something was ordered, with A_t = θ_t if orders are rounded up to multiples of q,
-A_t = θ_t - q if down, A_t = θ_t - q/2 if to the nearest, and q = 0 if not at all. P_t is followed
-as an interval: a step is inconsistent if nothing remains of it. A late start and a period without
-record widen the interval; the stock L periods later narrows it again, as what is held then and
-was sold in between was P_t. A wrong reading may explain the amounts of deliveries and yet not the
-stock, as when everything is always sold: if more than half of the positions contradict the
+is recorded, or is what arrives L periods later. The policy implies A_t <= P_t, and P_t <= A_t + q
+if something was ordered, with A_t = θ_t if orders are rounded up to multiples of q,
+A_t = θ_t - q if down, A_t = θ_t - q/2 if to the nearest, and q = 0 without rounding. An interval
+that contains P_t is tracked: a step is inconsistent if the interval becomes empty. A late start and
+a period without record widen the interval; the stock L periods later narrows it again, since P_t is
+that stock plus the sales in between. A wrong reading may explain the amounts of deliveries but not
+the stock, as when everything is always sold: if more than half of the positions contradict the
 stock, those steps are inconsistent as well.
 
 Missing periods are found from left to right: at the first inconsistent step, periods without
-record are put in at the place that makes the records fit for longest.
+record are inserted at the place that makes the records fit for longest.
 """
 
 from __future__ import annotations
@@ -37,62 +37,62 @@ Rounding = Literal["up", "down", "nearest"]
 Gaps = NDArray[np.int64]
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
-#: Records looked at to find the right reading, the last ones.
+#: Number of latest records that are used to find the reading.
 MOST_RECORDS = 4096
-#: Share of a quantity up to which values count as equal.
+#: Relative tolerance within which values are equal.
 RELATIVE_TOLERANCE = 1e-6
 #: A reading fits if at most this share of its steps with orders is inconsistent.
 FITS = 0.02
-#: Steps with orders that a reading other than the told one must explain.
+#: Steps with orders that a reading other than the problem's must explain.
 _LEAST_EVIDENCE = 12
-#: Lead times are tried up to twice the told one plus this.
+#: Lead times are tried up to twice the problem's plus this.
 _FURTHER_LEAD_TIMES = 12
-#: Share of the records after which periods may be missing: more would explain anything.
+#: Largest share of records with missing periods before them: more would explain anything.
 _MOST_MISSING = 0.15
-#: Periods that may be missing in one place.
+#: Most periods that may be missing in one place.
 _MOST_IN_A_ROW = 3
-#: Share of the amounts that must be multiples, and by how much it must exceed that of the wishes.
+#: Share of the amounts that must be multiples, and its least excess over that of unrounded orders.
 _MULTIPLES, _MORE_THAN_WISHED = 0.85, 0.1
-#: Share of the amounts that are multiples where hardly any record is disturbed.
+#: Share of the amounts that are multiples if hardly any record is wrong.
 _CLEAR_MULTIPLES = 0.97
-#: Most frequent amounts of which differences are tried as multiples.
+#: Number of most frequent amounts whose differences are tried as multiples.
 _FREQUENT_AMOUNTS = 16
-#: Places close together where periods may be missing, and how many ways are followed up.
+#: Most nearby places where periods may be missing, and width of the beam search.
 _MOST_NEARBY, _BEAM = 4, 8
-#: Share of the records that may remain inconsistent while missing periods are put in, and the
-#: number that any records may have.
+#: Share of the records that may remain inconsistent while missing periods are inserted, and the
+#: number that is always allowed.
 _UNRESOLVED, _FEW = 0.1, 8
-#: Readings that are tried with missing periods, beside the told one, and the share of its
+#: Number of readings tried with missing periods besides the problem's, and the share of its
 #: inconsistent steps that they may leave.
 _CONTENDERS, _BETTER = 3, 0.8
-#: Share of the deliveries, or of the orders, that a told reading must explain.
+#: Share of the deliveries, or of the orders, that a reading from recorded orders must explain.
 _MOSTLY = 0.5
-#: The most that can be delivered of what was ordered.
+#: Largest ratio of a delivery to its order.
 _MOST_DELIVERED = 2.0
-#: Steps named in a sentence.
+#: Most steps named in a sentence.
 _NAMED = 3
 
-#: What A_t lies below the level, in multiples.
+#: Difference between the level and A_t, in multiples.
 _BELOW: dict[Rounding, float] = {"up": 0.0, "down": 1.0, "nearest": 0.5}
 
 # Rows of the array that the kernels see.
 _LEVEL, _STOCK, _SALES, _ORDERED, _RECEIVED, _TOLERANCE = range(6)
 
-# What a record tells: nothing, that no order was due, or of an order.
+# What a record shows: nothing, that no order was due, or an order.
 _UNKNOWN, _QUIET, _ACTIVE = range(3)
 
 
 @dataclass(frozen=True)
 class Records:
-    """What was written down, one value per period.
+    """The records of a shop, one value per period.
 
     Attributes
     ----------
     level : array. Level that was played [θ_t].
     stock : array. Stock after arrivals and before sales.
-    sales : array.
-    ordered : array. What was really ordered at the start of the period; NaN if not told.
-    received : array. What really arrived; NaN if not told.
+    sales : array. Sales.
+    ordered : array. Actual order at the start of the period; NaN if not recorded.
+    received : array. Actual arrival; NaN if not recorded.
     gap : array. Periods without record just before this one.
     """
 
@@ -105,14 +105,14 @@ class Records:
 
     @property
     def told(self) -> bool:
-        """Whether orders or arrivals are told in any period."""
+        """Whether orders or arrivals are recorded in any period."""
         return not bool(np.isnan(self.ordered).all() and np.isnan(self.received).all())
 
     def __len__(self) -> int:
         return self.stock.size
 
     def last(self, periods: int) -> Records:
-        """The last records, at most so many."""
+        """The last records, of at most this many periods."""
         return Records(
             *(
                 column[max(len(self) - periods, 0) :]
@@ -130,12 +130,12 @@ class Reading:
     Attributes
     ----------
     lead_time : int. Periods between order and arrival [L].
-    multiple : float. What orders are multiples of [q]; 0 if of nothing.
+    multiple : float. What orders are multiples of [q]; 0 for any amount.
     rounding : str. How orders are rounded to multiples: up, down or nearest.
-    evening : bool. Whether the recorded stock is that after sales.
-    missing : array. Steps just before which periods without record seem to lie.
+    evening : bool. Whether the stock was recorded after sales.
+    missing : array. Steps just before which periods seem to be missing.
     inconsistent : array. Steps that don't fit.
-    stock : array. Stock of the morning, after arrivals.
+    stock : array. Stock after arrivals and before sales.
     step : float, optional. Step of the levels, for the tolerance.
     """
 
@@ -164,7 +164,7 @@ class Reading:
 
 
 def tolerance(quantity: Array, step: float | None) -> Array:
-    """By how much values of this size may differ and still count as equal.
+    """Largest difference between values of this size that are treated as equal.
 
     >>> tolerance(np.array([10.0, 2e6]), 1.0)
     array([0.5, 2. ])
@@ -176,10 +176,10 @@ def _compiled(function: _Function) -> _Function:
     return cast(_Function, njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
-# Kernels. A rule is (lead time, multiple, what A_t lies below the level); cells are periods, with
-# or without record, and ``record`` has the record of each cell, -1 for none.
+# Kernels. A rule is (lead time, multiple, level minus A_t); cells are periods, with or without
+# record, and ``record`` has the record of each cell, -1 for none.
 
-# What is found are, by record, whether it is inconsistent, what it tells, and the range of P_t.
+# Results by record: whether it is inconsistent, what it shows, and the range of P_t.
 
 _Rule = tuple[int, float, float]
 _Found = tuple[Mask, Gaps, Array, Array]
@@ -202,7 +202,7 @@ def _lay_out(gap: Gaps, first: int, last: int, most_gap: int) -> Gaps:
 
 @_compiled
 def _receipts(data: Array, record: Gaps, bad: Mask) -> Array:
-    """What arrived in each period, NaN if unknown; marks what no order can explain."""
+    """Arrivals of each period, NaN if unknown; marks impossible records."""
     received = np.full(record.size, np.nan)
     for cell in range(record.size):
         i = record[cell]
@@ -225,7 +225,7 @@ def _receipts(data: Array, record: Gaps, bad: Mask) -> Array:
 
 @_compiled
 def _positions(data: Array, record: Gaps, lead_time: int) -> Array:
-    """P_t by the records: what is in stock L periods later and was sold in between."""
+    """P_t from the records: the stock L periods later plus the sales in between."""
     seen = np.full(record.size, np.nan)
     sold = 0.0
     unbroken = 0
@@ -245,7 +245,7 @@ def _positions(data: Array, record: Gaps, lead_time: int) -> Array:
 
 @_compiled
 def _bounds(data: Array, record: Gaps, cell: int, below: float) -> tuple[float, float]:
-    """A_t, or its range where the level of a period without record may be either neighbour's."""
+    """The range of A_t; without a record, the level may be that of either neighbour."""
     if record[cell] >= 0:
         at = data[_LEVEL, record[cell]] - below
         return at, at
@@ -316,7 +316,7 @@ def _placed(
 def _delivered_otherwise(
     data: Array, record: Gaps, received: Array, cell: int, lead_time: int
 ) -> bool:
-    """Whether an order that is told did not arrive as ordered."""
+    """Whether a recorded order did not arrive as ordered."""
     i, later = record[cell], cell + lead_time
     if i < 0 or later >= record.size or record[later] < 0:
         return False
@@ -334,7 +334,7 @@ def _after_gap(
     if order > room:
         high = min(high, most)
     fault = position < least - room or position > high + room
-    # Without multiples the next order tells P_t, even if a period is missing in between.
+    # Without multiples the next order determines P_t, even if a period is missing in between.
     if multiple > 0 and not fault and not np.isnan(position):
         return min(max(position, least), high), max(min(position, high), least), False
     return least, high, fault
@@ -354,7 +354,7 @@ def _track(
     data: Array, gap: Gaps, rule: _Rule, first: int, last: int, start: tuple[float, float],
     found: _Found, limit: int,
 ) -> int:  # fmt: skip
-    """Follow P_t through some records: marks those that are inconsistent, and what was judged.
+    """Track P_t through some records: marks inconsistent ones, and what each record shows.
 
     ``start`` is the range of P_t at the first record, NaN if unknown. Returns how many records
     are inconsistent; ends early beyond ``limit``.
@@ -434,7 +434,7 @@ def _contradicted(data: Array, gap: Gaps, rule: _Rule, found: _Found) -> None:
 
 @_compiled
 def _first_affected(at: int, lead_time: int) -> int:
-    """The record from which P_t must be followed to judge records from ``at`` on."""
+    """The record from which P_t must be tracked to judge records from ``at`` on."""
     return max(0, at - lead_time - 3)
 
 
@@ -482,10 +482,10 @@ def _change(gap: Gaps, places: Gaps, numbers: Gaps, sign: int) -> None:
 def _insert_best(
     data: Array, gap: Gaps, rule: _Rule, fault: int, earliest: int, known: _Found, scratch: _Found
 ) -> int:
-    """Put in periods without record so that the records fit until L + 4 periods after a fault.
+    """Insert periods without record so that the records fit until L + 4 periods after a fault.
 
-    A beam search over a few places, as another period may be missing soon after. Returns in how
-    many places periods were put in, 0 if that does not help.
+    A beam search over a few places, as another period may be missing soon after. Returns the number
+    of places where periods were inserted, 0 if that does not help.
     """
     last = min(data.shape[1] - 1, fault + rule[0] + 4)
     places = np.zeros((1, _MOST_NEARBY), np.int64)
@@ -517,14 +517,14 @@ def _insert_best(
     best = np.argmax(until)
     if until[best] < 0 or np.isnan(data[_RECEIVED, fault]):
         return 0
-    # Too many are missing nearby to see the end, but told arrivals leave little doubt.
+    # Too many are missing nearby to see the end, but recorded arrivals leave little doubt.
     _change(gap, places[best, :2], numbers[best, :2], 1)
     return 2
 
 
 @_compiled
 def _repair(data: Array, gap: Gaps, rule: _Rule) -> int:
-    """Put periods without record into ``gap`` where the records then fit; -1 if too many."""
+    """Insert periods without record into ``gap`` where the records then fit; -1 if too many."""
     n = data.shape[1]
     lead_time = rule[0]
     known, scratch = _nothing_found(n), _nothing_found(n)
@@ -557,7 +557,7 @@ def _repair(data: Array, gap: Gaps, rule: _Rule) -> int:
 
 @_compiled
 def _prune(data: Array, told: Gaps, gap: Gaps, rule: _Rule, known: _Found, needed: int) -> None:
-    """Take out of ``gap`` the periods that explain too few steps."""
+    """Remove from ``gap`` inserted periods that explain too few steps."""
     n = data.shape[1]
     scratch = _nothing_found(n)
     for at in range(n):
@@ -597,7 +597,7 @@ class _Trial:
 
     @cached_property
     def active(self) -> int:
-        """Steps that tell of an order, real or due."""
+        """Number of steps that show an order, real or due."""
         return int(((self.found[1] == _ACTIVE) | self.bad).sum())
 
     @property
@@ -629,9 +629,9 @@ class _Search:
         limit: int | None = None,
         positions: bool = True,
     ) -> _Trial:
-        """Read the records in this way; beyond ``limit`` faults the rest is not looked at.
+        """Read the records in this way; stop early beyond ``limit`` faults.
 
-        Without ``positions`` only the amounts are judged, not whether the stock contradicts them.
+        Without ``positions`` only the amounts are checked, not whether the stock contradicts them.
         """
         n = len(self.records)
         data, gap = self._data[evening], self.gap if gap is None else gap
@@ -647,19 +647,19 @@ class _Search:
 
     @property
     def lead_times(self) -> list[int]:
-        """Lead times to try, the nearest to the told one first."""
+        """Lead times to try, the nearest to the problem's first."""
         most = min(2 * self.lead_time + _FURTHER_LEAD_TIMES, max(len(self.records) // 2, 0))
         others = [lead for lead in range(most + 1) if lead != self.lead_time]
         return sorted(others, key=lambda lead: abs(lead - self.lead_time))
 
     def multiples(self, evening: bool) -> list[float]:
-        """What orders may be multiples of, by the amounts that were ordered or arrived."""
+        """Candidate multiples, from the amounts that were ordered or arrived."""
         if evening not in self._multiples:
             self._multiples[evening] = _multiples(self.amounts(evening), self._wishes(evening))
         return self._multiples[evening]
 
     def amounts(self, evening: bool) -> Array:
-        """What was ordered where that is told, else what arrived, if anything."""
+        """Positive orders if any are recorded, else positive arrivals."""
         data = self._data[evening]
         bad = np.zeros(len(self.records), np.bool_)
         received = _receipts(data, self._periods, bad)
@@ -673,7 +673,7 @@ class _Search:
         return _lay_out(self.gap, 0, len(self.records) - 1, self.lead_time + 1)
 
     def _wishes(self, evening: bool) -> Array:
-        """What the policy asked for, by the stock of later periods."""
+        """Orders that the policy asked for, from the stock of later periods."""
         data, record = self._data[evening], self._periods
         seen = _positions(data, record, self.lead_time)[:-1]
         known = (record[:-1] >= 0) & (record[1:] >= 0) & ~np.isnan(seen)
@@ -682,20 +682,20 @@ class _Search:
         return np.asarray(wishes)
 
     def repaired(self, trial: _Trial) -> _Trial | None:
-        """The same reading with missing periods put in; None if none help."""
+        """The same reading with missing periods inserted; None if that does not help."""
         data = self._data[trial.evening]
         gap = trial.gap.copy()
         if _repair(data, gap, trial.rule) <= 0:
             return None
         name = (trial.lead_time, trial.multiple, trial.rounding, trial.evening)
         found = self.trial(*name, gap=gap)
-        # A wrong number in one record looks the same, but disturbs two deliveries if L > 0.
+        # A wrong number in one record looks the same, but affects two deliveries if L > 0.
         needed = 1 if self.records.told or trial.lead_time == 0 else 2
         _prune(data, trial.gap, gap, trial.rule, found.found, needed)
         return self.trial(*name, gap=gap)
 
     def explains(self, trial: _Trial) -> bool:
-        """Whether enough is explained that the told reading leaves open."""
+        """Whether it explains enough steps that the problem's reading does not."""
         return 2 * trial.faults <= self.own.faults and (
             trial.active - trial.faults >= _LEAST_EVIDENCE
         )
@@ -718,7 +718,7 @@ class _Search:
         yield from self._with_missing(better[:_CONTENDERS])
 
     def _whole(self) -> Iterator[_Trial]:
-        """Readings that differ from the told one in one thing that holds in all periods."""
+        """Readings that differ from the problem's in one respect, in all periods."""
         yield self._best([{"lead_time": lead} for lead in self.lead_times])
         yield self._best(
             [
@@ -730,7 +730,7 @@ class _Search:
         yield self.trial(self.lead_time, evening=True)
 
     def _pairs(self) -> Iterator[_Trial]:
-        """Readings that differ from the told one in two or three things."""
+        """Readings that differ from the problem's in two or three respects."""
         every = [self.lead_time, *self.lead_times]
         yield self._best([{"lead_time": lead, "evening": True} for lead in every])
         for evening in (False, True):
@@ -764,10 +764,10 @@ class _Search:
 
 
 def _data(records: Records, evening: bool, step: float | None) -> Array:
-    """What the kernels see, with the stock of the morning."""
+    """The array that the kernels see, with the stock before sales."""
     stock = records.stock + records.sales if evening else records.stock
     size = np.maximum(records.level, stock)
-    # Where nothing is held, what rounding leaves of large quantities is nothing, too.
+    # At a stock of 0, the rounding of large quantities must be tolerated, too.
     rest = RELATIVE_TOLERANCE * float(size.max(initial=0.0))
     room = tolerance(np.maximum(size, rest), step)
     columns = (records.level, stock, records.sales, records.ordered, records.received, room)
@@ -775,7 +775,7 @@ def _data(records: Records, evening: bool, step: float | None) -> Array:
 
 
 def _multiples(amounts: Array, wishes: Array) -> list[float]:
-    """Numbers that nearly all amounts are multiples of, while the wishes are not; largest first."""
+    """Multiples that fit nearly all amounts, but not the unrounded orders; largest first."""
     if amounts.size < _LEAST_EVIDENCE:
         return []
     room = RELATIVE_TOLERANCE * float(amounts.max())
@@ -809,22 +809,22 @@ def _share(values: Array, counts: Array, multiple: float, room: float) -> float:
     return float(counts[rest <= room].sum()) / total if total else 0.0
 
 
-# What others call.
+# The interface.
 
 
 def consistent_with_model(records: Records, lead_time: int, step: float | None) -> Mask:
-    """Steps that are inconsistent if the records are taken as they are.
+    """Steps that are inconsistent if the records are read as the problem says.
 
-    That is with the given lead time, orders of any amount, the stock of the morning and no
-    missing periods but those told as gaps. Orders that were under way at the start or in a gap
-    are unknown: no step is inconsistent on their account alone.
+    That is, with the given lead time, orders of any amount, stock before sales and no missing
+    periods except recorded gaps. The pipeline at the start and after a gap is unknown: no step is
+    inconsistent because of it alone.
     """
     return _Search(records, lead_time, step).own.bad
 
 
 def _before(records: Records, lead_time: int) -> Indices:
-    """The record of the period so long before each record's; -1 where there is none."""
-    # Of a gap it matters only whether it is longer than that.
+    """The record that lies a lead time before each record; -1 where there is none."""
+    # Gaps longer than the lead time are equivalent.
     gap = np.minimum(records.gap, lead_time + 1)
     cells = np.arange(len(records)) + np.cumsum(gap).astype(np.intp)
     record = np.full(int(cells[-1]) + 1 if cells.size else 0, -1, dtype=np.intp)
@@ -842,7 +842,7 @@ def _deliveries(records: Records, lead_time: int, room: Array) -> tuple[Indices,
 
 
 def _fitting(records: Records, lead_time: int, room: Array) -> float:
-    """Share of the deliveries that are what was ordered so long before."""
+    """Share of the deliveries that equal the order placed a lead time before."""
     due, placed = _deliveries(records, lead_time, room)
     if not due.size:
         return 0.0
@@ -851,7 +851,7 @@ def _fitting(records: Records, lead_time: int, room: Array) -> float:
 
 
 def fill_rates(records: Records, reading: Reading) -> Array:
-    """What share of its order each delivery was, 1 where that is unknown or nothing was due."""
+    """The ratio of each delivery to its order; 1 where that is unknown or nothing was due."""
     rates = np.ones(len(records))
     if np.isnan(records.ordered).any() or np.isnan(records.received).any():
         return rates
@@ -864,10 +864,10 @@ def fill_rates(records: Records, reading: Reading) -> Array:
 
 
 def _told_directly(records: Records, lead_time: int, step: float | None) -> Reading | None:
-    """The reading where orders and arrivals are told of all periods; None if these don't fit.
+    """The reading if orders and arrivals are recorded in all periods; None if these don't fit.
 
-    Then nothing has to be guessed. The stock must be what was left over and what arrived; the lead
-    time is that of most deliveries, others being short; and what was wanted is known.
+    Then no search is needed. The stock must be the leftover plus the arrivals; the lead time is the
+    one that explains most deliveries, others being short; and the unrounded orders are known.
     """
     told = np.isfinite(records.ordered) & np.isfinite(records.received)
     if len(records) < _LEAST_EVIDENCE or not told.all():
@@ -890,7 +890,7 @@ def _told_directly(records: Records, lead_time: int, step: float | None) -> Read
 
 
 def _unbalanced(records: Records, evening: bool, step: float | None) -> Mask:
-    """Steps whose stock is not what was left over the evening before and what arrived."""
+    """Steps whose stock is not the leftover of the period before plus the arrivals."""
     data = _data(records, evening, step)
     stock, sales, room = data[_STOCK], records.sales, data[_TOLERANCE]
     bad = np.asarray(sales > stock + room)
@@ -900,7 +900,7 @@ def _unbalanced(records: Records, evening: bool, step: float | None) -> Mask:
 
 
 def _multiple_told(records: Records, data: Array, lead_time: int) -> tuple[float, Rounding]:
-    """What orders are multiples of, 0 for nothing, and how what is wanted is rounded to that."""
+    """What orders are multiples of, 0 for any amount, and how they are rounded to that."""
     under_way, known = np.zeros(len(records)), np.ones(len(records), dtype=np.bool_)
     for ago in range(1, lead_time):
         placed = _before(records, ago)
@@ -911,7 +911,7 @@ def _multiple_told(records: Records, data: Array, lead_time: int) -> tuple[float
     wanted, ordered, room = wanted[known], records.ordered[known], data[_TOLERANCE][known]
     for multiple in _multiples(ordered[ordered > room], wanted):
         number = wanted / multiple
-        number += RELATIVE_TOLERANCE * np.sign(np.round(number) - number)  # whole but for rounding
+        number += RELATIVE_TOLERANCE * np.sign(np.round(number) - number)  # an integer up to rounding
         whole = {"up": np.ceil(number), "down": np.floor(number), "nearest": np.round(number)}
         fits = {
             name: float((np.abs(orders * multiple - ordered) <= room).mean())
@@ -926,14 +926,14 @@ def _multiple_told(records: Records, data: Array, lead_time: int) -> tuple[float
 def read(records: Records, lead_time: int, step: float | None) -> Reading:
     """The simplest reading that the records fit.
 
-    Where orders and arrivals are told of all periods and the books balance, that is what they
-    say. Otherwise records that fit are read as told. If they don't, it is the first reading, from
-    simple to complex, in which at most 2 % of the steps with orders are inconsistent and that
-    leaves at most half of the inconsistent steps; if there is none, the one with the fewest
-    inconsistent steps, if it leaves at most half; else the told one. Where hardly any steps are
-    inconsistent, only missing periods are looked for. The reading is chosen by the last
-    ``MOST_RECORDS`` records. Missing periods are looked for in these alone, unless orders or
-    arrivals are told.
+    If orders and arrivals are recorded in all periods and agree with the stock, they determine it.
+    Otherwise records that fit the problem are read as it says. If they don't fit, it is the first
+    reading, from simple to complex, in which at most 2 % of the steps with orders are inconsistent
+    and that leaves at most half of the inconsistent steps; if there is none, the one with the
+    fewest inconsistent steps, if it leaves at most half; else the problem's. If hardly any steps
+    are inconsistent, only missing periods are searched for. The reading is chosen from the last
+    ``MOST_RECORDS`` records. Missing periods are searched for in these alone, unless orders or
+    arrivals are recorded.
     """
     told = _told_directly(records, lead_time, step)
     if told is not None and not told.inconsistent.any():
@@ -943,7 +943,7 @@ def read(records: Records, lead_time: int, step: float | None) -> Reading:
 
 
 def _searched(records: Records, lead_time: int, step: float | None) -> Reading:
-    """The reading by trying one after the other."""
+    """The reading found by trying one after the other."""
     window = _Search(records.last(MOST_RECORDS), lead_time, step)
     best = _choose(window)
     early = len(records) - len(window.records)
@@ -1015,7 +1015,7 @@ def explain(
 
 
 def explain_deliveries(reading: Reading, records: Records) -> str | None:
-    """How many deliveries were not what was ordered, where both are told."""
+    """How many deliveries differ from the order, where both are recorded."""
     rates = fill_rates(records, reading)
     other = int((rates != 1).sum())
     if not other:
@@ -1073,7 +1073,7 @@ def _explain_missing(missing: Indices) -> str:
 
 
 def evening_hint(stock: ArrayLike, sales: ArrayLike) -> str:
-    """What to do about sales above the stock, as a further sentence of a refusal.
+    """Advice about sales above the stock, to be added to a refusal.
 
     >>> evening_hint([3.0, 4.0], [5.0, 1.0])
     ' If the stock is that of the evening, give stock + sales, or tell `received` as well.'
