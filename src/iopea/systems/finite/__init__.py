@@ -13,9 +13,9 @@ from iopea.systems.finite.system import FiniteSystem
 
 
 class FiniteMDP(Problem):
-    """What is known of a finite problem: states, actions and policies; no probability, no cost.
+    """A finite problem: states, actions and policies, without probabilities and costs.
 
-    Made of the keys of :class:`~iopea.systems.finite.system.FiniteSystem` and of
+    Created from the keys of :class:`~iopea.systems.finite.system.FiniteSystem` and of
     :class:`~iopea.systems.finite.policy_list.PolicyList`, or of any other family as ``policies``.
 
     Examples

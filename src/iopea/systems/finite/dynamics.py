@@ -12,7 +12,7 @@ from iopea.errors import InputError
 from iopea.model import Model
 from iopea.types import Array
 
-#: How far probabilities may be from adding up to 1.
+#: Tolerance for the sum of probabilities.
 ROUNDING = 1e-9
 #: The arrays of a file.
 _NAMES = ("transitions", "costs")
@@ -30,7 +30,7 @@ def _nested(value: Any) -> Any:
 
 
 class Dynamics(Model):
-    """Where actions lead and what they cost.
+    """Transition probabilities and mean costs.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Dynamics(Model):
     costs : array (S, A). Mean cost of a step.
     bernoulli : bool. Whether a step costs either of the problem's cost bounds, with that mean;
         otherwise it always costs the mean.
-    file : path, optional. In place of the arrays: an ``.npz`` file with both. It is read once.
+    file : path, optional. An ``.npz`` file with both arrays, instead of them. It is read once.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class Dynamics(Model):
                 read = {name: arrays[name] for name in _NAMES}
         except FileNotFoundError:
             raise InputError(f"There is no file '{path}': give an .npz file.") from None
-        except Exception:  # whatever a file that is something else makes the reader raise
+        except Exception:  # a file of another kind may raise anything
             raise InputError(
                 f"Cannot read '{path}': give an .npz file with the arrays transitions and costs."
             ) from None

@@ -1,4 +1,4 @@
-"""How the policies of a finite problem are judged: by costs of their own, or by a counted model."""
+"""Evaluators of finite problems: by a policy's own costs, or by an estimated model."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from iopea.systems.finite import kernel as kernels
 from iopea.systems.finite.outcomes import Outcomes
 from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 
-#: Batches of counts that enter estimates: of all sources together, and of each at the least.
+#: Most batches of counts, over all sources, and least number of batches of each source.
 MOST_ROWS, FEWEST_ROWS = 256, 8
-#: Memories for which a chain must stay where it came to once, to count as staying there for good.
+#: Memories for which a chain must stay in a state it entered once, to count as absorbed there.
 PATIENCE = 400
-#: Policies whose chains are looked at together.
+#: Policies whose chains are analysed together.
 _AT_A_TIME = 1024
 
 
 class SeenChain(Stateful):
-    """Where a policy went in its own steps.
+    """Transition counts of a policy in its own steps.
 
-    Between two stretches of its own steps others were played. What these did counts as one move,
-    so that all moves together are one path.
+    Between two stretches of its own steps other policies were played. These count as one
+    transition, so that all transitions together are one path.
     """
 
     saved = parts(moves=array, jumps=array, first=int, last=int)
@@ -40,7 +40,7 @@ class SeenChain(Stateful):
         self._first = self._last = -1
 
     def add(self, states: Indices, following: Indices) -> None:
-        """Count steps in a row."""
+        """Add consecutive steps."""
         if self._first < 0:
             self._first = int(states[0])
         elif self._last != states[0]:
@@ -55,13 +55,13 @@ class SeenChain(Stateful):
 
     @property
     def memory(self) -> float:
-        """Steps that the chain remembers, by estimate; infinite if it never came back."""
+        """Estimated memory of the chain in steps; infinite if it never returned to a state."""
         if self._first < 0 or self.seen.sum() < 2:
             return math.inf
         counts = self._moves + self._jumps
-        # Brought back by others, it has shown more than once where it goes.
+        # If other policies brought it back, several of its own paths were observed.
         returned = kernels.returns(counts)
-        counts[self._last, self._first] += 1  # so that the path is closed
+        counts[self._last, self._first] += 1  # closes the path
         seen = np.flatnonzero(counts.sum(axis=1))
         chain = counts[np.ix_(seen, seen)]
         memory = float(kernels.chain_memory(chain / chain.sum(axis=1, keepdims=True)))
@@ -87,16 +87,16 @@ def _long_batches(estimates: Estimates, memory: Array) -> Estimates:
 
 
 class Policies(Protocol):
-    """What evaluators know of a finite problem: its size, and policies by their numbers."""
+    """The evaluators' view of a finite problem: its size, and policies by number."""
 
     states: int
     actions: int
 
     def outcomes(self, trajectory: Trajectory) -> Outcomes:
-        """What a trajectory tells, as arrays."""
+        """The outcomes that a trajectory reveals, as arrays."""
 
     def source(self, policy: Policy) -> int:
-        """Whose data this policy's is counted as."""
+        """The source under which data of this policy is counted."""
 
     def informed(self, sources: Sequence[int], policies: Array) -> Mask:
         """Which policies the data of each source is informative about, an array (sources, n)."""
@@ -106,7 +106,7 @@ class Policies(Protocol):
 
 
 class OwnCosts(Evaluator):
-    """Each policy is judged by the costs that were seen while it was played, and by no others."""
+    """Estimates each policy only from the costs observed while it was played."""
 
     saved = parts(state=int, batches=Part, alive=indices, chains=by_number(lambda: SeenChain(0)))
 
@@ -145,7 +145,7 @@ class OwnCosts(Evaluator):
         return _unseen(seen)
 
     def estimates(self) -> Estimates:
-        """Costs by batch; each policy has batches of its own."""
+        """Costs by batch; each policy has its own batches."""
         estimates = self._batches.estimates()
         if self._problem.states == 1:
             return estimates
@@ -167,10 +167,10 @@ class OwnCosts(Evaluator):
 
 
 class CountedModel(PlugInEvaluator):
-    """Costs and transitions are counted, and policies are solved under the counted model.
+    """Estimates a model of costs and transitions, and solves policies under it.
 
     For each source of data there are batches of counts. A source is a policy that was played;
-    under full feedback there is one source. A policy is judged by the sources that inform it.
+    under full feedback there is one source. A policy is estimated from the sources that inform it.
     """
 
     saved = parts(state=int, policies=array, sources=by_number(lambda: Batches(0)))
@@ -183,7 +183,7 @@ class CountedModel(PlugInEvaluator):
 
     @property
     def _moves(self) -> int:
-        """How many cells the counts of moves (S, A, S) have; those of costs (S, A) follow."""
+        """Number of transition counts (S, A, S); the costs (S, A) follow them."""
         return self._problem.states * self._problem.actions * self._problem.states
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
@@ -216,11 +216,11 @@ class CountedModel(PlugInEvaluator):
         return _unseen(np.asarray(moves.any(axis=(0, 2, 3)) | moves.any(axis=(0, 1, 2))))
 
     def estimates(self) -> Estimates:
-        """Linearised costs by batch, those in progress included."""
+        """Linearised costs by batch, including those in progress."""
         return self.estimates_of(self._policies)
 
     def optimum(self) -> Policy | None:
-        """The best of the remaining policies by estimate."""
+        """The estimated best of the remaining policies."""
         means = self.estimates().mean
         if not np.isfinite(means).any():
             return None
@@ -234,7 +234,7 @@ class CountedModel(PlugInEvaluator):
         moves, costs, sizes, source = self._seen()
         sums, told = np.zeros((2, len(sizes), len(actions)))
         effective, memory = np.zeros((2, len(actions)))
-        # Policies that are judged by the same data share a model.
+        # Policies that are estimated from the same data share a model.
         informed = self._problem.informed(list(self._sources), policies)
         patterns, pattern = np.unique(informed, axis=1, return_inverse=True)
         for number, judging in enumerate(patterns.T):
@@ -285,7 +285,7 @@ class CountedModel(PlugInEvaluator):
 
 
 def _unseen(seen: Mask) -> str | None:
-    """What to say of states that were never seen, once some were."""
+    """Warning if some states were never visited, once others were."""
     never = int((~seen).sum())
     if not never or not seen.any():
         return None
@@ -296,10 +296,10 @@ def _unseen(seen: Mask) -> str | None:
 
 
 def _effective_steps(actions: Indices, seen: Array, law: Array) -> Array:
-    """Steps of its own in which a policy would have seen each of its actions as rarely.
+    """Effective sample size of each policy.
 
-    In n steps a policy takes an action n m(s) times. Of the action that was seen the least, so
-    measured, there were as many as in the steps that are looked for.
+    In n steps of its own a policy takes its action in state s about n m(s) times. So it is the
+    least ratio of the observed count of that action to m(s), over all states.
     """
     visits = seen[np.arange(actions.shape[1]), actions]
     needed = np.full(law.shape, np.inf)
@@ -308,10 +308,10 @@ def _effective_steps(actions: Indices, seen: Array, law: Array) -> Array:
 
 
 def _memory(actions: Indices, moves: Array, model: kernels.Solution) -> Array:
-    """Steps that the system remembers under each policy, by the model; infinite where unknown.
+    """Memory of the system under each policy in the estimated model; infinite where unknown.
 
-    As :func:`iopea.systems.finite.kernel.chain_memory`, on all states that were seen: that a chain
-    has not come back to some of them may be because it takes long.
+    As :func:`iopea.systems.finite.kernel.chain_memory`, on all visited states: a chain may not have
+    returned to some of them yet because that takes long.
     """
     memory = np.full(len(actions), math.inf)
     known = np.flatnonzero(model.known)
@@ -323,13 +323,13 @@ def _memory(actions: Indices, moves: Array, model: kernels.Solution) -> Array:
 
 
 def _memory_of(moved: Array, recurrent: Mask) -> Array:
-    """The same from counts (n, S, S) of moves, and the states (n, S) that chains come back to."""
+    """Memory from transition counts (n, S, S), and the states (n, S) that chains return to."""
     policies, states = recurrent.shape
     visits = moved.sum(axis=2)
-    # From where nothing was seen it goes to state 0 at once.
+    # From a state without observations it goes to state 0 at once.
     chains = np.where(visits[:, :, None] > 0, moved, np.eye(states)[0])
     memory = kernels.chain_memory(chains / np.maximum(visits, 1.0)[:, :, None])
-    # A chain that stays in one state must have come there twice, or have stayed for long.
+    # A chain that stays in one state must have entered it twice, or have stayed for long.
     row, stays = np.arange(policies), recurrent.argmax(axis=1)
     entered = moved[row, :, stays].sum(axis=1) - moved[row, stays, stays]
     returned = (recurrent.sum(axis=1) > 1) | (entered > 1)
@@ -341,7 +341,7 @@ def _count(batches: Batches, cells: Indices, amounts: Array) -> None:
     """Add steps, an array (steps, cells) each, to the batches."""
     while len(cells):
         room = batches.size - batches.filled
-        # One by one and in order, so that the bits don't depend on how steps were delivered.
+        # Added one by one, so that rounding does not depend on how the steps were split.
         np.add.at(batches.running, cells[:room], amounts[:room])
         full = len(cells) >= room
         batches.add(

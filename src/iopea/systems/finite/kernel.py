@@ -1,16 +1,16 @@
 """Compiled kernels of finite Markov decision processes: play, solve policies, linearise estimates.
 
-Weights n(s, a, s') stand for a model: probabilities, or counts of what was seen. Under a policy θ
-only the rows (s, θ(s)) matter, and of these only what is reached from state 0. The gain g and the
-bias v solve g + v(s) = c(s) + Σ P(s, s') v(s') with v(0) = 0; with the first column of I - P
-replaced by ones, the inverse of that matrix gives both, and its first row is the stationary law m.
+Weights n(s, a, s') represent a model: probabilities, or counts of observations. Under a policy θ
+only the rows (s, θ(s)) matter, for states reached from state 0. The gain g and the bias v solve
+g + v(s) = c(s) + Σ P(s, s') v(s') with v(0) = 0; with the first column of I - P replaced by ones,
+the inverse of that matrix gives both, and its first row is the stationary distribution m.
 
-Estimates are linear in what was seen, up to terms of second order: a step from s to s' at cost c
+Estimates are linear in the observations, up to terms of second order: a step from s to s' at cost c
 changes the gain of a policy that takes the same action by
 
     m(s)/n(s, a) (c + v(s') - v(s) - g),
 
-where n(s, a) is how often the action was seen there. Over all steps these add up to 0.
+where n(s, a) is the number of observations of the action there. Over all steps these sum to 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import connected_components
 
 from iopea.types import Array, Indices, Mask
 
-#: In the place of 0 in a denominator.
+#: Replaces 0 in a denominator.
 _SMALLEST = 1e-300
 
 
@@ -33,8 +33,8 @@ class Solution(NamedTuple):
 
     Attributes
     ----------
-    known : bool array (n,). Whether all that a policy reaches was seen, and its cost does not
-        depend on noise in the long run: there is one recurrent class. The rest holds where so.
+    known : bool array (n,). Whether all states that a policy reaches have observations, and there
+        is one recurrent class. The other values are valid only there.
     gain : array (n,). Average cost [g].
     bias : array (n, S). Zero in state 0 [v].
     law : array (n, S). Stationary probabilities [m].
@@ -90,7 +90,7 @@ def _solve(policies, weights, costs, known, gain, bias, law):  # type: ignore[no
         reached = _reached(chain, 0)
         for s in range(states):
             if not reached[s]:
-                # Nobody gets there: whatever happens, it goes back to state 0 at no cost.
+                # Never reached: let it return to state 0 at no cost.
                 chain[s] = 0.0
                 chain[s, 0] = 1.0
                 mean[s] = 0.0
@@ -106,7 +106,7 @@ def _solve(policies, weights, costs, known, gain, bias, law):  # type: ignore[no
 
 
 def solve_policies(policies: Indices, weights: Array, costs: Array) -> Solution:
-    """Gain, bias and stationary law of policies from state 0 on.
+    """Gain, bias and stationary distribution of policies from state 0 on.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def _linearise(policies, moves, costs, sizes, known, gain, bias, law, sums):  # 
 def linearised_sums(
     policies: Indices, moves: Array, costs: Array, sizes: Array, solution: Solution
 ) -> Array:
-    """Batch sums whose mean is the gain, and whose spread is the error of the gain.
+    """Batch sums whose mean is the gain, and whose variance gives its standard error.
 
     S_b = n_b g + N Σ_s m(s)/n(s, θ(s)) Σ_{t in b} (c + v(s') - v(s) - g), the inner sum over the
     steps of batch b from s under action θ(s).
@@ -170,13 +170,13 @@ def linearised_sums(
     Parameters
     ----------
     policies : array (n, S).
-    moves, costs : arrays (batches, S, A, S) and (batches, S, A). What was seen in each batch.
+    moves, costs : arrays (batches, S, A, S) and (batches, S, A). Transition counts and costs.
     sizes : array (batches,). Steps in each batch.
     solution : of these policies under the model of all batches together.
 
     Returns
     -------
-    array (batches, n) : 0 where nothing is known.
+    array (batches, n) : 0 for policies without an estimate.
     """
     sums = np.zeros((len(sizes), len(policies)))
     _linearise(policies, moves, costs, sizes, *solution, sums)
@@ -231,7 +231,7 @@ def roll_out(
 def return_time(actions: Indices, transitions: Array) -> float:
     """Expected steps to state 0 under a policy, from the worst state; infinite if never.
 
-    Only states count that are reached from state 0 by any actions.
+    Only states that can be reached from state 0 by some actions count.
 
     >>> return_time(np.array([0, 0]), np.array([[[0.0, 1.0]], [[0.25, 0.75]]]))
     4.0
@@ -246,7 +246,7 @@ def return_time(actions: Indices, transitions: Array) -> float:
 
 
 def returns(counts: Array) -> bool:
-    """Whether a chain has come back to a state that it had left, by counts (S, S) of its moves.
+    """Whether a chain returned to a state that it had left, from transition counts (S, S).
 
     >>> returns(np.array([[5, 1], [0, 9]])), returns(np.array([[5, 1], [1, 9]]))
     (False, True)
@@ -256,11 +256,10 @@ def returns(counts: Array) -> bool:
 
 
 def chain_memory(chains: Array) -> Array:
-    """Steps that chains remember, from transition matrices (..., S, S).
+    """Memory of chains in steps, from transition matrices (..., S, S).
 
-    The largest real part of (1 + λ)/(1 - λ), over all eigenvalues λ but the one that is 1: over so
-    many steps the worst cost adds up before it averages out. A chain that merely goes round
-    remembers nothing in this sense.
+    The largest real part of (1 + λ)/(1 - λ) over all eigenvalues λ except 1: the longest integrated
+    autocorrelation time of a cost. A periodic chain has no memory in this sense.
 
     >>> round(float(chain_memory(np.array([[0.97, 0.03], [0.03, 0.97]]))), 6)
     32.333333

@@ -1,4 +1,4 @@
-"""What a trajectory of a finite problem tells, as arrays."""
+"""The outcomes in a trajectory of a finite problem, as arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iopea.types import Array, Indices, Trajectory
 
 
 class Outcomes(NamedTuple):
-    """What was seen in each step: the outcomes of K actions, of which one was taken.
+    """The observed outcomes of K actions in each step, one of which was taken.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ from iopea.systems.finite.outcomes import Outcomes, outcomes_of
 from iopea.systems.finite.system import FiniteSystem
 from iopea.types import Array, Claim, Mask, Policy, Precision, Trajectory, show_policy
 
-#: The most policies, and the most where the data of each is kept apart for a model.
+#: Most policies, and most policies whose data is kept separately for a model.
 MOST_POLICIES, MOST_APART = 2**16, 2**11
 
 
@@ -30,7 +30,7 @@ def _rows(value: Any) -> Any:
 
 
 class Listing:
-    """The policies of a finite problem by their numbers, and what trajectories tell of them."""
+    """The numbered policies of a finite problem, and which ones data is informative about."""
 
     def __init__(self, system: FiniteSystem, policies: PolicyClass) -> None:
         self.states, self.actions = system.states, system.actions
@@ -51,11 +51,11 @@ class Listing:
         return self._numbers[row]
 
     def source(self, policy: Policy) -> int:
-        """Whose data this policy's is counted as: under full feedback there is no difference."""
+        """The source under which data of this policy is counted; one under full feedback."""
         return 0 if self._every else self.number(policy)
 
     def informed(self, sources: Sequence[int], policies: Array) -> Mask:
-        """Which policies the data of each source tells of, an array (sources, n)."""
+        """Which policies the data of each source is informative about, an array (sources, n)."""
         if self._every:
             return np.ones((len(sources), len(policies)), dtype=np.bool_)
         numbers = np.array([self.number(policy) for policy in policies])
@@ -146,18 +146,18 @@ class PolicyList(PolicyFamily):
         return policies
 
     def plug_in(self, system: FiniteSystem) -> bool:
-        """Whether policies are judged by a counted model."""
+        """Whether policies are estimated by a model."""
         return self.estimator == "model" or system.information_order != "trivial"
 
     def claim(self, system: FiniteSystem) -> Claim:
-        """Own costs are known exactly; costs by a model are near the truth."""
+        """Own costs are observed exactly; those of a model only in distribution."""
         return "distributional" if self.plug_in(system) else "sample-path"
 
     def constants(self, system: FiniteSystem) -> Constants:
         """H as given or assumed, and L_Θ = 0 for a finite class.
 
-        A transition that was never seen may change the cost of a policy by H times its
-        probability, so elimination is only as sure as H is right.
+        A transition that was never observed may change the cost of a policy by H times its
+        probability, so elimination is valid only if H is.
         """
         low, high = system.cost_bounds
         span = system.span or system.states * (high - low)
@@ -173,7 +173,7 @@ class PolicyList(PolicyFamily):
         )
 
     def restart(self, system: FiniteSystem) -> Policy:
-        """The first policy, until it happens to come to state 0."""
+        """The first policy, until it reaches state 0."""
         return tuple(map(float, self.policy_class(system).net(1.0)[0]))
 
     def order_on(self, system: FiniteSystem, policies: Array) -> InformationOrder:
@@ -189,7 +189,7 @@ class PolicyList(PolicyFamily):
     def evaluator(
         self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> Evaluator:
-        """Own costs or a counted model; neither needs threads or single precision."""
+        """Own costs or an estimated model; neither needs threads or single precision."""
         kind = CountedModel if self.plug_in(problem.system) else OwnCosts
         return kind(listing(problem.system, self), policies)
 
@@ -211,5 +211,5 @@ class PolicyList(PolicyFamily):
 
 @lru_cache(maxsize=64)
 def listing(system: FiniteSystem, family: PolicyList) -> Listing:
-    """The policies of a family by their numbers, counted once."""
+    """The numbered policies of a family, cached."""
     return Listing(system, family.policy_class(system))

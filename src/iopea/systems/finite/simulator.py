@@ -1,4 +1,4 @@
-"""The true finite system, played, and solved exactly."""
+"""The true finite system: simulation, and exact solution of policies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iopea.types import (
 
 
 class FiniteSimulator(Simulator):
-    """The true system: it knows probabilities and mean costs, and solves policies exactly."""
+    """The true system, with probabilities and mean costs; solves policies exactly."""
 
     saved = parts(at=int, rng=Noise)
     truth: Dynamics
@@ -53,7 +53,7 @@ class FiniteSimulator(Simulator):
         self._at = 0
 
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
-        """Play a policy from the present state on; stop early in state 0, if asked."""
+        """Play a policy from the present state on; with ``until_start``, stop in state 0."""
         actions = self._actions(np.array([policy]))[0]
         before = self._rng.bit_generator.state
         draws = self._rng.random((steps, 2))
@@ -61,7 +61,7 @@ class FiniteSimulator(Simulator):
             actions, self._cumulative, draws[:, 0], self._at, until_start
         )
         if states.size < steps:
-            # What was drawn but not used belongs to the steps to come.
+            # Numbers that were drawn but not used belong to later steps.
             self._rng.bit_generator.state = before
             draws = self._rng.random((states.size, 2))
         costs = self._draw_costs(states, draws[:, 1])
@@ -121,7 +121,7 @@ class FiniteSimulator(Simulator):
     def restart_time(self, seed: int = 0) -> float:
         """Expected steps to state 0 under the restart policy, from the worst state.
 
-        Only states count that any action may lead to.
+        Only states that can be reached count.
         """
         return kernels.return_time(
             self._actions(np.array([self.problem.restart_policy]))[0], self.truth.probabilities

@@ -1,22 +1,22 @@
 """Any finite Markov decision process: states and actions.
 
 In each step the system is in one of S states, the policy's action there is taken, and the cost and
-the next state are seen. A policy is a list of S actions. What tells of what is for the user to say:
+the next state are observed. A policy is a list of S actions. The user declares the order:
 
 ``"trivial"``
-    A policy tells of itself alone: by the costs that were seen while it was played (estimator
-    ``"own"``), or by the model that is counted from its data (``"model"``).
+    A policy informs only itself: by the costs observed while it was played (estimator ``"own"``),
+    or by the model estimated from its data (``"model"``).
 ``"full-feedback"``
-    In each step the cost and the next state of *every* action are seen, as where the noise does not
-    depend on what is done. Policies that visit the same states then inform each other.
+    In each step the cost and the next state of *every* action are observed, as where the noise does
+    not depend on the action. Policies that visit the same states then inform each other.
 a matrix
-    Row i says which policies policy i informs. A policy is judged by the model that is counted from
-    the data of all that inform it, taken together: a few policies that between them take every
-    action everywhere may inform all others.
+    Row i says which policies policy i informs. A policy is estimated by the model from the pooled
+    data of all policies that inform it: a few policies that together take every action in every
+    state may inform all others.
 
-By the data of a single other policy nobody can say what an action costs that it never takes, so
-without full feedback no order is true of single pairs, only of such groups. Where a policy gets to
-a state in which its action was not seen, the data says nothing of it, whatever was claimed.
+The data of one policy does not show the cost of an action that it never takes, so without full
+feedback no order holds for single pairs, only for such groups. A policy that reaches a state in
+which its action was not observed has no estimate, whatever was declared.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from iopea.systems.finite.simulator import FiniteSimulator
 from iopea.systems.finite.table import FiniteTable
 from iopea.types import Trajectory
 
-#: How far costs may be outside their bounds, as a share of them, by rounding.
+#: Relative tolerance for costs outside their bounds.
 ROUNDING = 1e-9
 ORDERS = ("trivial", "full-feedback")
 
@@ -52,16 +52,16 @@ def _as_order(value: Any) -> Any:
 
 
 class FiniteSystem(System):
-    """What is known of a finite system: no probability and no cost.
+    """A finite system, without probabilities and costs.
 
     Parameters
     ----------
-    states, actions : int. How many there are [S, A]; the system starts in state 0.
+    states, actions : int. Their numbers [S, A]; the system starts in state 0.
     information_order : ``"trivial"``, ``"full-feedback"`` or a matrix of 0 and 1.
     cost_bounds : (float, float). Least and largest cost of a step.
-    span : float, optional. Bound on the span of the bias [H]. Nothing that is known gives one; if
-        none is given, S times the range of the costs is assumed, which holds if from anywhere it
-        takes at most S steps, in the mean, to some state that all policies come back to.
+    span : float, optional. Bound on the span of the bias [H]. By default, S times the range of the
+        costs is assumed, which holds if some state is reached from every other in at most S
+        expected steps, under every policy.
     """
 
     kind: ClassVar[str] = "finite-mdp"
@@ -83,7 +83,7 @@ class FiniteSystem(System):
 
     @classmethod
     def read_truth(cls, content: Mapping[str, dict[str, Any]], directory: Path | None) -> Dynamics:
-        """The dynamics; a data file is looked for in the directory."""
+        """The dynamics; a data file is read from the directory."""
         values = dict(content["dynamics"])
         if directory is not None and "file" in values:
             values["file"] = directory / str(values["file"])
@@ -91,7 +91,7 @@ class FiniteSystem(System):
 
     @property
     def sees_every_action(self) -> bool:
-        """Whether cost and next state of every action are seen in each step."""
+        """Whether cost and next state of every action are observed in each step."""
         return self.information_order == "full-feedback"
 
     @property
@@ -103,7 +103,7 @@ class FiniteSystem(System):
         return ("state", *(f"cost_{a}" for a in every), *(f"next_state_{a}" for a in every))
 
     def tabular(self, problem: Problem, radius: float | None = None) -> FiniteTable | None:
-        """The states and actions; none where not every map of them is a policy."""
+        """The states and actions; None unless every map from states to actions is a policy."""
         if not problem.family.plays_every_map(self):
             return None
         return FiniteTable(
@@ -115,7 +115,7 @@ class FiniteSystem(System):
         return FiniteSimulator(problem, truth, seed)
 
     def check(self, trajectory: Trajectory) -> None:
-        """Refuse states that there are not, and costs outside the bounds."""
+        """Refuse states that don't exist, and costs outside the bounds."""
         low, high = self.cost_bounds
         room = ROUNDING * max(abs(low), abs(high))
         for name in self.columns:

@@ -12,7 +12,7 @@ from iopea.types import Array, Indices, Trajectory
 
 
 class FiniteTable(EveryAction):
-    """The system as a table; under full feedback a step tells of every action of its state."""
+    """The system as a table; under full feedback a step reveals every action of its state."""
 
     def __init__(
         self,
@@ -33,24 +33,24 @@ class FiniteTable(EveryAction):
 
     @cached_property
     def outcome_costs(self) -> None:
-        """The next state does not fix the cost."""
+        """The next state does not determine the cost."""
         return None
 
     @cached_property
     def cost_bounds(self) -> tuple[Array, Array]:
-        """Those of the system."""
+        """The cost bounds of the system."""
         low, high = self._bounds
         return np.full(self.pairs, low), np.full(self.pairs, high)
 
     def steps(self, trajectory: Trajectory) -> Steps:
-        """What happened by the action that was taken."""
+        """The outcomes of the actions taken."""
         seen = outcomes_of(trajectory, self._columns, self._every)
         own = (np.arange(seen.states.size), seen.taken)
         pairs = seen.states * self.actions + seen.actions[own]
         return Steps(pairs, seen.following[own], seen.costs[own])
 
     def revealed(self, trajectory: Trajectory) -> Revealed:
-        """All that was seen."""
+        """All observed outcomes."""
         seen = outcomes_of(trajectory, self._columns, self._every)
         pairs = (seen.states[:, None] * self.actions + seen.actions).ravel()
         weights = np.ones(pairs.size)

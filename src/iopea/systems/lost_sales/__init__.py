@@ -12,10 +12,10 @@ from iopea.systems.shop.base import Levels
 
 
 class LostSales(Problem):
-    """What the manager of a lost-sales shop knows: the shop, and its policies.
+    """The lost-sales problem with a lead time: the shop, and its policies.
 
-    Made of the keys of :class:`~iopea.systems.lost_sales.system.LostSalesSystem` and of a family:
-    ``levels`` for base-stock levels, or any other family as ``policies``.
+    Created from the keys of :class:`~iopea.systems.lost_sales.system.LostSalesSystem` and of a
+    family: ``levels`` for base-stock levels, or any other family as ``policies``.
 
     Examples
     --------

@@ -1,20 +1,20 @@
-"""Base-stock policies: order up to a level, and their replay along the sales of a higher one.
+"""Base-stock policies, and their replay along the sales of a higher level.
 
 A base-stock policy orders up to its level θ: Q_t = (θ - I_t - Q_{t-1} - ... - Q_{t-L})^+. A higher
 level sees all that a lower one would have sold (label ``lem:base_stock_policy_orders``): the
 information order has width 1.
 
-Hand-over. When a lower level takes over, the real stock may lie above it for a while. Candidates
-go on in their own states all the while, each as if it had been played from the beginning: nothing
-is left out, and no candidate ever starts from a state that it would not come to. While the lower
-level was played all along, the stock of a candidate is never above the real one, so that each of
-its periods is known exactly, whether demand was censored or not. After a hand-over the highest
-candidates may hold more than is there for a lead time, by at most what the level was lowered by. If
-demand is censored just then, what they would have sold is known from below; the levels that are
-played are still so high then that this hardly ever happens.
+Hand-over. When a lower level takes over, the real stock may lie above it for a while. Each
+candidate continues in its own state, as if it had been played from the beginning: no period is left
+out, and no candidate starts from a state that it would not reach. As long as one level was played
+from the beginning, the stock of a candidate is never above the real one, so its sales are known
+exactly, whether demand was censored or not. After a hand-over the highest candidates may hold more
+than the real stock for a lead time, by at most the decrease of the level. If demand is censored
+then, only a lower bound on their sales is known; as the levels played are still high then, this
+hardly ever happens.
 
-Records that tell more than stock and sales, or tell of a level below some candidate, are kept and
-replayed anew: :mod:`iopea.systems.lost_sales.ledger`.
+Records with more columns than stock and sales, or of a level below some candidate, are kept and
+replayed again: :mod:`iopea.systems.lost_sales.ledger`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from iopea.systems.shop.family import PATH, OrderingFamily
 from iopea.systems.shop.kernel import order_up_to
 from iopea.types import Array, Claim, Estimates, Mask, Policy, Precision, Trajectory
 
-#: Share of the highest level by which stock may differ and still be the same, by rounding.
+#: Tolerance for rounding of the stock, as a share of the highest level.
 ROUNDING = 1e-9
 #: The span of the bias is at most this times max(h, p) L U (Agrawal and Jia, Lemma 2.8).
 SPAN_FACTOR = 36
@@ -74,7 +74,7 @@ class BaseStock(OrderingFamily):
 
     @staticmethod
     def order(state: Any, parameters: Any, signal: Any) -> Any:
-        """What is missing to the level."""
+        """The order that raises the inventory position to the level."""
         under_way = 0.0
         for i in range(1, state.shape[0]):
             under_way += state[i]
@@ -85,7 +85,7 @@ class BaseStock(OrderingFamily):
         return InformationOrder.from_key(policies[:, 0])
 
     def claim(self, system: LostSalesSystem) -> Claim:
-        """What a lower level would have sold is known on every path."""
+        """The sales of a lower level are known on every sample path."""
         return "sample-path"
 
     def constants(self, system: LostSalesSystem) -> Constants:
@@ -114,11 +114,11 @@ class BaseStock(OrderingFamily):
         return BaseStockReplay(problem, policies[:, 0], threads, precision)
 
     def path_evaluator(self, problem: Problem, policies: Array) -> BaseStockReplay:
-        """Replay of all levels, whatever informs them."""
+        """Replay of all levels, treating them as informed."""
         return BaseStockReplay(problem, policies[:, 0], claimed=True)
 
     def orders_of(self, system: LostSalesSystem, policies: Array, states: Array) -> Array:
-        """What levels, an array (n, 1), order in states, an array (n, k)."""
+        """Orders of levels, an array (n, 1), in states, an array (n, k)."""
         short = policies[:, 0] - states.sum(axis=1)
         return np.asarray(np.maximum(short, 0.0))[:, None]
 
@@ -130,7 +130,7 @@ class BaseStock(OrderingFamily):
         state: Array,
         until_empty: bool,
     ) -> Array:
-        """Play a level on the real shop, by a kernel that is compiled ahead."""
+        """Play a level on the real shop, with a precompiled kernel."""
         return kernels.roll_out(policy[0], demand, state, until_empty)
 
     def path_costs(
@@ -141,7 +141,7 @@ class BaseStock(OrderingFamily):
         steps: int,
         batches: int,
     ) -> Estimates:
-        """Batch sums of the true cost of levels on a path of demand, from an empty shop."""
+        """Batch sums of the true cost of levels on a demand path, from an empty shop."""
         levels = policies[:, 0]
         size = -(-steps // batches)
         nothing = np.zeros((system.lead_time, levels.size))
@@ -168,7 +168,7 @@ class BaseStock(OrderingFamily):
 class BaseStockReplay(Evaluator):
     """Counterfactual replay of base-stock levels along the sales of a higher one.
 
-    With ``claimed`` all candidates count as informed: so a claim that they are can be tested.
+    With ``claimed`` all candidates are treated as informed, to test a claim that they are.
     """
 
     saved = parts(
@@ -201,7 +201,7 @@ class BaseStockReplay(Evaluator):
         self._batches = Batches(levels.size, precision)
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed periods, each of which counts."""
+        """Add observed periods, all of which count."""
         level = trajectory.policy[0]
         plain = set(trajectory.columns) == set(self._system.columns)
         if evaluate and not self._ledger.open and not (plain and self._informs_all(level)):
@@ -224,14 +224,14 @@ class BaseStockReplay(Evaluator):
         return self._claimed or bool(self._levels.max(initial=0.0) <= level * (1 + ROUNDING))
 
     def _open_ledger(self) -> None:
-        """Keep all records from here on, and what was learned before if the records did fit."""
+        """Keep all records from now on, and the estimates so far if the records did fit."""
         if self._ledger.contradiction is not None:
             self._batches.clear()
         self._settle()
         self._ledger.begin()
 
     def _resume(self, level: float) -> None:
-        """Put every candidate in the real state, less what its level lies below the real one."""
+        """Set every candidate to the real state, reduced by its distance from the played level."""
         cut = np.maximum(level - self._levels, 0.0)
         state = [np.full(cut.size, held) for held in (self._on_hand, *self._pipeline)]
         for held in reversed(state):
@@ -247,19 +247,19 @@ class BaseStockReplay(Evaluator):
         running += kernels.potential(self._ring, 0, costs).astype(running.dtype)
 
     def _settle(self) -> None:
-        """Let the running sum say what the batch in progress has cost."""
+        """Make the running sum equal to the cost of the batch in progress."""
         self._batches.running += self._pending().astype(self._batches.running.dtype)
         self._ring[:] = 0.0
         self._since = 0
 
     def _pending(self) -> Array:
-        """What the batch in progress has cost, less what its running sum says."""
+        """Cost of the batch in progress minus its running sum."""
         costs = self._system.unit_costs
         held = costs[0] * self._since * self._levels
         return held - kernels.potential(self._ring, self._head, costs)
 
     def _replay(self, sales: Array) -> None:
-        """Advance all candidates over periods that are known exactly for each of them."""
+        """Advance all candidates over periods whose sales are known for each of them."""
         batches = self._batches
         first = 0
         while first < sales.size:
@@ -285,7 +285,7 @@ class BaseStockReplay(Evaluator):
 
     @property
     def contradiction(self) -> str | None:
-        """That the records don't fit the model, with the likely reason."""
+        """Message if the records don't fit the model, with the likely reason."""
         return self._ledger.contradiction
 
     @property
@@ -295,11 +295,11 @@ class BaseStockReplay(Evaluator):
 
     @property
     def note(self) -> str | None:
-        """How the records are read, where that is not as the problem says."""
+        """How the records are read, if not as the problem says."""
         return self._ledger.note
 
     def estimates(self) -> Estimates:
-        """Pseudo-costs by batch, the one in progress included."""
+        """Pseudo-costs by batch, including the one in progress."""
         if not self._ledger.open:
             return self._replayed()
         told = self._ledger.estimates(
@@ -322,7 +322,7 @@ class BaseStockReplay(Evaluator):
         return Estimates(np.vstack([batches.costs, last]), np.append(sizes, batches.filled))
 
     def forget(self) -> None:
-        """Start counting anew, from the present states."""
+        """Drop all sums, but keep the states."""
         self._ledger.clear()
         self._batches.clear()
         self._batches.running += kernels.potential(

@@ -1,23 +1,23 @@
 """Compiled kernels of the lost-sales system under base-stock policies.
 
-Let C_t be what a policy has sold up to period t. Under a base-stock level θ all
-that was sold has been ordered again, and what was ordered more than L periods
-ago has arrived, so that θ + C_{t-L-1} has arrived by period t, and
+Let C_t be the cumulative sales of a policy up to period t. Under a base-stock
+level θ all sales have been reordered, and orders placed more than L periods ago
+have arrived, so that θ + C_{t-L-1} has arrived by period t, and
 
     C_t = min(θ + C_{t-L-1}, C_{t-1} + D_t).
 
 The state of a policy is thus a ring of its last L + 2 values of C (the oldest is
-there for the order of a period, C_{t-1} - C_{t-2}); ``head`` is the slot of the
-oldest, which the next value replaces. A start with stock on hand and orders on
-their way is a history that leads there, with negative C.
+needed for the order of a period, C_{t-1} - C_{t-2}); ``head`` is the slot of the
+oldest, which the next value replaces. An initial state with on-hand stock and a
+pipeline is represented by a history that leads to it, with negative C.
 
-Neither stock nor sales need be summed up. The stock left over in a period is
+Stock and sales need not be summed. The stock left over in a period is
 θ + C_{t-L-1} - C_t, so the pseudo-cost of n periods is a difference of
 potentials: h n θ + Φ(before) - Φ(after), where Φ is h times the sum of the last
 L + 1 values of C plus p times the last one. ``running`` holds the cost of the
 batch in progress plus Φ at the last settlement, after which every policy's C was
-set back to 0, so that no digits are lost. Where settlements fall depends on the
-number of periods alone, and so do the bits.
+reset to 0, so that no digits are lost. Settlements depend only on the number of
+periods, so results don't depend on how these are split, bit for bit.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _ROUNDING = 1e-9
 
 @njit(cache=True, inline="always")
 def sold_by_now(arrived, sold, demand):  # type: ignore[no-untyped-def]
-    """The transition: what has been sold once demand was met as far as stock allows."""
+    """The transition: cumulative sales after demand was met as far as stock allows."""
     wanted = sold + demand
     return wanted if wanted < arrived else arrived
 
 
 @njit(cache=True, inline="always")
 def own_cost(stock, sales, order):  # type: ignore[no-untyped-def]
-    """The user's cost beside holding and lost sales; rebound by ``_compiled_with``."""
+    """The user's cost besides holding and lost sales; replaced by ``_compiled_with``."""
     return 0.0 * stock
 
 
@@ -65,7 +65,7 @@ def _one_period(work, width, oldest, next_oldest, newest, demand):  # type: igno
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _charged_period(work, width, oldest, next_oldest, newest, second, demand):  # type: ignore[no-untyped-def]
-    """A period in which the user's own cost is charged as well."""
+    """A period with the user's own cost."""
     for j in range(width):
         arrived, sold = work[0, j] + work[next_oldest, j], work[newest, j]
         order = sold - work[second, j]
@@ -103,7 +103,7 @@ def _subtract_row(work, to, row, width):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _settle(work, width, slots, head, periods, holding, price):  # type: ignore[no-untyped-def]
-    """Turn potentials into cost: the running cost is that of the batch alone afterwards."""
+    """Turn potentials into cost: afterwards the running cost is that of the batch alone."""
     newest = 2 + (head + slots - 1) % slots
     _add_row(work, 1, 0, periods * holding, width)
     for age in range(1, slots):
@@ -113,7 +113,7 @@ def _settle(work, width, slots, head, periods, holding, price):  # type: ignore[
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _set_back(work, width, slots, head, holding):  # type: ignore[no-untyped-def]
-    """Set every policy's C back to 0, and add the potential from there to the running cost."""
+    """Reset every policy's C to 0, and add the new potential to the running cost."""
     newest = 2 + (head + slots - 1) % slots
     for age in range(slots):
         _subtract_row(work, 2 + (head + age) % slots, newest, width)  # the newest comes last
@@ -210,19 +210,19 @@ def _roll_out(level, demand, on_hand, pipeline, stop_when_empty, stock, sales, o
     return demand.shape[0], on_hand
 
 
-#: How orders are rounded to multiples: what is added to a number of multiples before it is cut.
+#: How orders are rounded to multiples: what is added to a number of multiples before truncation.
 _ROUNDED = {"up": 1.0, "down": 0.0, "nearest": 0.5}
 
 
 @njit(cache=True, inline="always")
 def rounded_order(level, position, multiple, rounded):  # type: ignore[no-untyped-def]
-    """What is ordered to raise a position to a level, in whole multiples where there are any."""
+    """The order that raises an inventory position to a level, rounded to multiples if any."""
     order = order_up_to(level, position)
     if multiple <= 0.0 or order <= 0.0:
         return order
     number = order / multiple
     near = math.floor(number + 0.5)
-    if abs(number - near) <= _ROUNDING * (1.0 + number):  # whole, but for rounding
+    if abs(number - near) <= _ROUNDING * (1.0 + number):  # an integer, up to rounding
         return near * multiple
     return math.floor(number + rounded) * multiple
 
@@ -243,7 +243,7 @@ def _replay_orders(  # type: ignore[no-untyped-def]
                 batch += 1
             now = t % periods
             if level > played[now] * (1 + _ROUNDING):
-                continue  # says nothing of this level
+                continue  # not informative about this level
             order = rounded_order(level, position, multiple, rounded)
             arriving = order
             if lead_time > 0:
@@ -278,25 +278,25 @@ def replay_orders(
     own: PeriodCost | None = None,
     threads: int = 1,
 ) -> tuple[Array, Array]:
-    """Replay levels on a path of demand, with orders in multiples.
+    """Replay levels on a demand path, with orders in multiples.
 
     Parameters
     ----------
-    demand, played : arrays (periods,). Demand, and the level that was played: a period tells of
-        levels up to that one.
-    filled : array (periods,). The share of an order that is delivered; the rest never comes.
+    demand, played : arrays (periods,). Demand, and the level that was played: a period is
+        informative about levels up to that one.
+    filled : array (periods,). The share of an order that is delivered; the rest never arrives.
     levels : array (n,).
     ends : array. Ends of the batches, the last of them the number of periods.
     lead_time : int. Periods between order and arrival.
-    multiple, rounding : what orders are multiples of, 0 for nothing; ``"up"``, ``"down"`` or
+    multiple, rounding : what orders are multiples of, 0 for any amount; ``"up"``, ``"down"`` or
         ``"nearest"``.
     costs : holding cost and lost-sales cost per unit.
-    warm_up : int. Periods before the first that don't count: the last ones of the path.
+    warm_up : int. Warm-up periods, which are the last ones of the path.
     own : callable, optional. A further cost of (stock after arrivals, sales, order).
 
     Returns
     -------
-    arrays (batches, n) : pseudo-costs, and the periods that told of each level.
+    arrays (batches, n) : pseudo-costs, and the informative periods of each level.
     """
     sums, sizes = np.zeros((2, ends.size, levels.size))
     kernel = _replay_orders if own is None else _compiled_with(_replay_orders, own)
@@ -315,7 +315,7 @@ def replay_orders(
 
 @lru_cache(maxsize=64)
 def _compiled_with(kernel: Any, cost: PeriodCost) -> Any:
-    """Compile ``kernel``, and what it calls, with the user's cost in the place of ``own_cost``."""
+    """Compile ``kernel``, and what it calls, with the user's cost in place of ``own_cost``."""
     scalar = cost if hasattr(cost, "py_func") else njit(cost)
     names = {**kernel.py_func.__globals__, "own_cost": scalar}
     for inner in (_charged_period, kernel):
@@ -326,10 +326,10 @@ def _compiled_with(kernel: Any, cost: PeriodCost) -> Any:
 
 
 def start_ring(levels: Array, on_hand: Array, orders: Array, dtype: str = "float64") -> Array:
-    """The ring of policies with stock on hand and, oldest first, L orders on their way.
+    """The ring of policies with on-hand stock and a pipeline of L orders, oldest first.
 
-    ``on_hand`` is an array (n,) and ``orders`` an array (L, n); what is missing to
-    the level is ordered next.
+    ``on_hand`` is an array (n,) and ``orders`` an array (L, n); the next order raises the
+    inventory position to the level.
 
     >>> start_ring(np.array([5.0]), np.array([1.0]), np.array([[2.0], [0.5]]))[:, 0]
     array([-4. , -2. , -1.5,  0. ])
@@ -357,11 +357,11 @@ def replay(
     own: PeriodCost | None = None,
     threads: int = 1,
 ) -> tuple[Array, int]:
-    """Advance all policies over one path of (seen) demand, in place.
+    """Advance all policies along one path of (observed) demand, in place.
 
     Parameters
     ----------
-    demand : array (periods,). What every policy faces, cut at what was seen.
+    demand : array (periods,). Demand, censored at the observed sales; common to all policies.
     levels, ring : arrays (n,) and (L + 2, n). The policies and their states.
     head : int. Slot of the ring that is oldest.
     since : int. Periods since the last settlement.
@@ -418,7 +418,7 @@ def _follow(level, on_hand, pipeline, stock, sales, tolerance):  # type: ignore[
         expected = on_hand + arriving
         if abs(expected - stock[t]) > tolerance:
             expected = stock[t]
-        # Within the tolerance the expected stock counts: roundings of records would add up.
+        # Within the tolerance the expected stock is used: rounding of records would add up.
         on_hand = max(expected - sales[t], 0.0) if sales[t] < stock[t] else 0.0
     return on_hand
 

@@ -1,12 +1,12 @@
-"""What was told of a shop with a lead time: do the records fit the model, and what follows if so.
+"""Records of a shop with a lead time: whether they fit the model, and estimates from them.
 
-Where orders, arrivals and gaps are told, or a policy was played that tells of some candidates
-alone, the records are kept, read as they fit (:mod:`iopea.systems.shop.records`), and every
-candidate is replayed on them anew: with the lead time and the order sizes that the records show,
-from the state on to which the end of the records leads it. A period tells of a candidate if the
-level that was played is at least its own. Periods without record are left out. A candidate may then
-hold more than was there, as after a short delivery. If demand was censored in such a period, it is
-filled in from the product-limit law of all records.
+If orders, arrivals or gaps are recorded, or a policy was played that informs only some candidates,
+the records are kept, read as they fit (:mod:`iopea.systems.shop.records`), and every candidate is
+replayed on them: with the lead time and the order sizes that the records show, after a warm-up on
+the end of the records. A period is informative about a candidate if the level played is at least
+its own. Periods without record are left out. A candidate may then hold more than the real stock, as
+after a short delivery. If demand was censored in such a period, it is imputed from the
+product-limit estimate of all records.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ from iopea.systems.shop.records import (
 )
 from iopea.types import Array, Estimates, Indices, Mask, PeriodCost, State, Trajectory
 
-#: Rows of what is kept.
+#: Rows of the kept records.
 _COLUMNS = ("level", "stock", "sales", *TOLD)
-#: Length of the first batches, which doubles so that there are never more than this many.
+#: Length of the first batches, which doubles, and the most batches.
 FIRST_BATCH, MOST_BATCHES = 4, 256
-#: The most batch costs to hold; above it, fewer batches are made.
+#: Most batch sums in memory; with more policies, fewer batches are made.
 MOST_COSTS = 2**23
-#: Share of a level by which levels may differ and still be the same.
+#: Relative tolerance within which levels are equal.
 ROUNDING = 1e-9
-#: Lead times for which candidates run before costs are counted.
+#: Length of the warm-up, in lead times.
 WARM_UP = 4
-#: Decimal digits up to which records may be rounded, and how far from whole a number may be.
+#: Decimal digits to which records may be rounded, and tolerance for integers.
 _DIGITS, _WHOLE = 6, 1e-6
 #: Roundings of stock and sales that may add up in a step of the levels.
 ROUNDINGS = 4
-#: Records up to which nothing is said of those that don't fit.
+#: With at most this many records, no contradiction is reported.
 _FEW = 12
 
 
 def _columns_of(trajectory: Trajectory) -> Array:
-    """The records of a trajectory as rows, NaN where orders and arrivals are not told."""
+    """The records of a trajectory as rows, NaN where orders and arrivals are not recorded."""
     steps = len(trajectory)
     unknown = {"ordered": math.nan, "received": math.nan, "gap": 0.0}
     level = np.full(steps, trajectory.policy[0])
@@ -65,11 +65,11 @@ class Ledger(Stateful):
 
     Parameters
     ----------
-    lead_time : int. As the problem says [L].
-    step : float, optional. Of the levels.
+    lead_time : int. Lead time of the problem [L].
+    step : float, optional. Step of the levels.
 
-    As long as nothing but stock and sales is told, the last records are kept, to see whether they
-    fit. From the first that tells more, all are kept, and :attr:`open` is true.
+    As long as only stock and sales are recorded, the last records are kept, to check whether they
+    fit. From the first record with more columns on, all are kept, and :attr:`open` is true.
     """
 
     saved = parts(
@@ -88,7 +88,7 @@ class Ledger(Stateful):
         self._held = 0
         self._faults = 0
         self._steps = 0
-        self._before = 0  # steps that were told before the ledger was opened
+        self._before = 0  # steps before the ledger was opened
         self._interrupted = False
         self.open = False
         self._known: Reading | None = None
@@ -110,18 +110,18 @@ class Ledger(Stateful):
                 self._forget_half()
 
     def interrupt(self) -> None:
-        """Steps go by that are not told: what is under way is unknown then."""
+        """Note that steps without records follow: the pipeline is unknown after them."""
         self._interrupted = self._steps > 0
 
     def _forget_half(self) -> None:
-        """Count what does not fit in the older half of the records, and drop it."""
+        """Count inconsistent steps in the older half of the records, and drop that half."""
         half = MOST_RECORDS // 2
         self._faults += int(self._inconsistent()[:half].sum())
         self._rows = self._rows[:, half:].copy()
         self._held -= half
 
     def begin(self) -> None:
-        """Keep all records from here on; those before were judged without being kept."""
+        """Keep all records from now on; earlier ones were evaluated without being kept."""
         if self.open:
             return
         self._rows, self._parts = np.empty((len(_COLUMNS), 0)), []
@@ -137,7 +137,7 @@ class Ledger(Stateful):
 
     @property
     def records(self) -> Records:
-        """The records that are held."""
+        """The records in memory."""
         return Records(*self._joined())
 
     def _inconsistent(self) -> Mask:
@@ -145,21 +145,21 @@ class Ledger(Stateful):
 
     @property
     def reading(self) -> Reading:
-        """How the records that are held must be read."""
+        """The reading of the records in memory."""
         if self._known is None:
             self._known = read(self.records, self._lead_time, self._step)
         return self._known
 
     @property
     def inconsistent(self) -> int:
-        """Steps that don't fit: the model, or once more is told, the reading."""
+        """Number of steps that don't fit the model, or the reading once the ledger is open."""
         if self.open:
             return int(self.reading.inconsistent.sum())
         return self._faults + (int(self._inconsistent().sum()) if self._held else 0)
 
     @property
     def contradiction(self) -> str | None:
-        """That the records don't fit, with the likely reason; None if they do."""
+        """Message if the records don't fit, with the likely reason; None if they do."""
         if self._held < _FEW:
             return None
         faults, reading = self.inconsistent, self.reading
@@ -173,7 +173,7 @@ class Ledger(Stateful):
         )
 
     def _why(self) -> str | None:
-        """The likely reason, by the records that are held."""
+        """The likely reason, from the records in memory."""
         first = self._before + self._steps - self._held
         return explain(self.reading, self.records, self._lead_time, first)
 
@@ -189,7 +189,7 @@ class Ledger(Stateful):
         return f"{self._why() or ''}{self._advice(reading)}"
 
     def _rounded_to(self) -> float | None:
-        """The unit to which all records are rounded, if that alone explains what does not fit."""
+        """The unit to which all records are rounded, if that explains the inconsistent steps."""
         records = self.records
         values = np.append(records.stock, records.sales)
         largest = values.max(initial=0.0)
@@ -219,7 +219,7 @@ class Ledger(Stateful):
 
     @property
     def note(self) -> str | None:
-        """How the records are read, where that is not as the problem says."""
+        """How the records are read, if not as the problem says."""
         if self._held < _FEW or self.contradiction:
             return None
         texts = [] if self.reading.as_told(self._lead_time) else [self._why() or ""]
@@ -239,7 +239,7 @@ class Ledger(Stateful):
 
     @property
     def as_modelled(self) -> bool:
-        """Whether what was judged before the ledger was opened may be used beside it."""
+        """Whether estimates from before the ledger was opened may be used with it."""
         reading = self.reading
         return reading.lead_time == self._lead_time and not reading.multiple and not reading.evening
 
@@ -298,9 +298,9 @@ class Ledger(Stateful):
 
 
 def _batch_ends(for_all: Mask, policies: int) -> Indices:
-    """Ends of batches; those that tell of all policies have a length of their own.
+    """Ends of batches; those that are informative about all policies have their own length.
 
-    So a level of which little was told does not have to wait until that fills long batches.
+    So a level with little data does not have to wait until long batches are full.
     """
     most = min(MOST_BATCHES, max(32, MOST_COSTS // max(policies, 1))) // 2
     lengths = []

@@ -1,4 +1,4 @@
-"""Costs that users write themselves, checked before anything runs on them."""
+"""User-defined costs per period, checked before use."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def try_out(cost: PeriodCost, bound: float, high: float) -> None:
 
 @lru_cache(maxsize=64)
 def _compiled(cost: PeriodCost) -> Any:
-    """A cost of single periods as one of many, compiled."""
+    """A cost of one period as a compiled function of arrays."""
     scalar: Any = cost if hasattr(cost, "py_func") else njit(cost)
 
     def every(stock, sales, orders, costs):  # type: ignore[no-untyped-def]
@@ -57,7 +57,7 @@ def cost_of_each(cost: PeriodCost, stock: Array, sales: Array, orders: Array) ->
 
 
 def fingerprint(cost: PeriodCost) -> str:
-    """Name and code of a cost, so that a state is not loaded under another one."""
+    """Name and code of a cost, so that a state is not loaded with another one."""
     code = getattr(cost, "py_func", cost).__code__
     # Functions inside the function show as addresses, which differ from run to run.
     constants = [value for value in code.co_consts if not isinstance(value, CodeType)]

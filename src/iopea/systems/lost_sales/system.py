@@ -1,11 +1,11 @@
 """Lost-sales inventory with a lead time.
 
 At the start of period t an order Q_t is placed that arrives L periods later, the order Q_{t-L}
-arrives, demand D_t is met as far as the stock allows, and what is not met is lost and not seen.
-With L = 0 the order arrives at once: the newsvendor who keeps what is left over.
+arrives, and demand D_t is met as far as the stock allows; unmet demand is lost and not observed.
+With L = 0 the order arrives at once: a newsvendor who keeps unsold units.
 
-Since lost demand is not seen, costs are learned as pseudo-costs, without the term p D_t that no
-policy can change.
+Since lost demand is not observed, costs are learned as pseudo-costs, without the term p D_t that
+no policy can change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from iopea.types import Array, PeriodCost
 
 
 class LostSalesSystem(ShopSystem):
-    """What the manager of a lost-sales shop knows of it.
+    """A lost-sales shop: lead time and costs.
 
     Parameters
     ----------
@@ -75,12 +75,12 @@ class LostSalesSystem(ShopSystem):
         return LinearShop(self.lead_time, self.holding_cost, self.lost_sales_cost)
 
     def pseudo_costs(self, stock: Array, sales: Array, orders: Mapping[str, Array]) -> Array:
-        """Holding cost less what sales are worth, and the further cost."""
+        """Pseudo-costs h (stock - sales) - p sales, plus the further cost."""
         costs = self.holding_cost * (stock - sales) - self.lost_sales_cost * sales
         return np.asarray(costs + self._further(stock, sales, orders["order"]))
 
     def true_costs(self, stock: Array, sales: Array, orders: list[Array], demand: Array) -> Array:
-        """Holding and lost sales, and the further cost."""
+        """Cost of holding and lost sales, plus the further cost."""
         costs = self.holding_cost * (stock - sales) + self.lost_sales_cost * (demand - sales)
         return np.asarray(costs + self._further(stock, sales, orders[0]))
 
@@ -90,7 +90,7 @@ class LostSalesSystem(ShopSystem):
         return cost_of_each(self.period_cost, stock, sales, order)
 
     def describe(self) -> dict[str, object]:
-        """The system as JSON values; of a further cost its fingerprint."""
+        """The system as JSON values, with the fingerprint of a further cost."""
         table = self.model_dump(exclude_none=True)
         if self.period_cost is not None:
             table["period_cost"] = fingerprint(self.period_cost)

@@ -911,7 +911,7 @@ def _multiple_told(records: Records, data: Array, lead_time: int) -> tuple[float
     wanted, ordered, room = wanted[known], records.ordered[known], data[_TOLERANCE][known]
     for multiple in _multiples(ordered[ordered > room], wanted):
         number = wanted / multiple
-        number += RELATIVE_TOLERANCE * np.sign(np.round(number) - number)  # an integer up to rounding
+        number += RELATIVE_TOLERANCE * np.sign(np.round(number) - number)  # undo rounding
         whole = {"up": np.ceil(number), "down": np.floor(number), "nearest": np.round(number)}
         fits = {
             name: float((np.abs(orders * multiple - ordered) <= room).mean())
