@@ -136,36 +136,36 @@ def by_number(make: Callable[[], Value]) -> Callable[[Any], dict[int, Value]]:
     return read
 
 
-def gather(thing: Stateful) -> State:
+def gather(owner: Stateful) -> State:
     """The declared state of an object."""
-    return {name: _plain(getattr(thing, _attribute(thing, name))) for name in _declared(thing)}
+    return {name: _plain(getattr(owner, _attribute(owner, name))) for name in _declared(owner)}
 
 
-def restore(thing: Stateful, state: State) -> None:
+def restore(owner: Stateful, state: State) -> None:
     """Load the declared state of an object, and recompute what is derived from it."""
-    for name, reader in _declared(thing).items():
-        attribute, value = _attribute(thing, name), state[name]
+    for name, reader in _declared(owner).items():
+        attribute, value = _attribute(owner, name), state[name]
         if reader is Part:
-            getattr(thing, attribute).load_state_dict(value)
+            getattr(owner, attribute).load_state_dict(value)
         elif reader is Noise:
-            generator = getattr(thing, attribute)
+            generator = getattr(owner, attribute)
             getattr(generator, "bit_generator", generator).state = value
         else:
-            setattr(thing, attribute, reader(value))
-    thing._loaded()
+            setattr(owner, attribute, reader(value))
+    owner._loaded()
 
 
-def _declared(thing: Stateful) -> dict[str, Reader]:
+def _declared(owner: Stateful) -> dict[str, Reader]:
     """All parts declared by a class and its base classes, those of the bases first."""
     declared: dict[str, Reader] = {}
-    for kind in reversed(type(thing).__mro__):
+    for kind in reversed(type(owner).__mro__):
         declared |= vars(kind).get("saved", {})
     return declared
 
 
-def _attribute(thing: Stateful, name: str) -> str:
+def _attribute(owner: Stateful, name: str) -> str:
     # Only instance attributes count: a learner may have a part "state" and a method "_state".
-    return f"_{name}" if f"_{name}" in vars(thing) else name
+    return f"_{name}" if f"_{name}" in vars(owner) else name
 
 
 def _plain(value: Any) -> Any:
