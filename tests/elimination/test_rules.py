@@ -886,6 +886,7 @@ def test_data_must_span_twenty_memories_that_batches_show():
 def test_silent_epochs_drop_nothing():
     for changes in ({}, {"first": 8, "memory": 50.0}):
         rule = Paired(setting(**changes))
+        assert rule.silent > 0
         for epoch in range(1, rule.silent + 1):
             outcome = rule.eliminate(quiet([0.0, 100.0]), line(2), epoch)
             assert outcome.keep.all()
@@ -1255,7 +1256,7 @@ def test_what_is_unknown_stays_with_paired(unknown):
 
 def test_unknown_policies_raise_no_warning():
     rule = Paired(setting())
-    rule.eliminate(partly_known([2]), line(6), nth_test(rule))
+    assert rule.eliminate(partly_known([2]), line(6), nth_test(rule)).keep[2]
 
 
 def nothing_known():

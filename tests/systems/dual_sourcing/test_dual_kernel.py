@@ -210,9 +210,14 @@ def test_replay_leaves_what_it_is_given_alone():
     pairs, demand, ends = np.array([[1.0, 2.0]]), np.array([1.0, 0.5]), np.array([2])
     held = np.array([[0.5], [0.25], [0.25]])
     state = kernels.start_state(pairs, (2, 0), held=held)
-    for array in (pairs, demand, held):
-        array.flags.writeable = False
+    given = (demand, ends, pairs, held)
+    before = [array.copy() for array in given]
     kernels.replay(demand, ends, pairs, state, 0, (2, 0), COSTS)
+    for array, as_before in zip(given, before, strict=True):
+        np.testing.assert_array_equal(array, as_before)
+    for array in (pairs, demand, held):  # and such arrays are taken, too
+        array.flags.writeable = False
+    kernels.replay(demand, ends, pairs, state, 2, (2, 0), COSTS)
 
 
 # The real system
