@@ -10,33 +10,22 @@ from iopea import (
     IOPEA,
     InformationOrder,
     InputError,
-    LostSales,
     ModelMismatchError,
     Trajectory,
 )
-from iopea.demand import Exponential, Normal
+from iopea.demand import Normal
 from iopea.policies import Finite
 from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem, Simulator, System
 from iopea.systems.dual_sourcing import DualSourcing
 from iopea.testing.twins import assert_same_state
 from iopea.types import Estimates, Rollout
+from small_problems import DEMAND, shop
 
-DEMAND = Exponential(mean=1.0, maximum=3.0, zero_probability=0.3)
 SETTINGS = [
     {"rule": rule, "restart": restart}
     for rule in ("paired", "theorem", "published")
     for restart in ("none", "return")
 ] + [{"precision": "float32"}]
-
-
-def shop(**changes):
-    values = {
-        "lead_time": 2,
-        "holding_cost": 1.0,
-        "lost_sales_cost": 10.0,
-        "levels": {"low": 0.0, "high": 7.0},
-    }
-    return LostSales(**{**values, **changes})
 
 
 def learner_with(settings, problem=None):

@@ -9,8 +9,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from iopea import InformationOrder, InputError, LostSales
-from iopea.demand import Constant, Exponential, Poisson
+from iopea import InformationOrder, InputError
+from iopea.demand import Constant, Poisson
 from iopea.orders.checking import (
     Evidence,
     check_order,
@@ -24,21 +24,11 @@ from iopea.problem_files import parse_order, parse_problem, read_order, read_pro
 from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem, Simulator, System
 from iopea.systems import PROBLEMS
 from iopea.types import Estimates, Rollout, Trajectory
+from small_problems import DEMAND, shop
 
 ORDERS = Path(__file__).parents[2] / "examples" / "orders"
-DEMAND = Exponential(mean=1.0, maximum=3.0, zero_probability=0.3)
 #: A statistical test here fails by chance with at most this probability.
 CHANCE = 1e-6
-
-
-def shop(**changes):
-    values = {
-        "lead_time": 2,
-        "holding_cost": 1.0,
-        "lost_sales_cost": 10.0,
-        "levels": {"low": 0.0, "high": 7.0},
-    }
-    return LostSales(**{**values, **changes})
 
 
 def levels(*values):

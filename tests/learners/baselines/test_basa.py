@@ -23,9 +23,9 @@ from iopea.systems.dual_sourcing.system import DualSourcingSystem
 from iopea.systems.shop.base import Levels
 from iopea.testing.twins import assert_same_state
 from iopea.types import Trajectory
+from small_problems import DEMAND
 
 LEADS = [(1, 0), (3, 0), (2, 1), (4, 2), (3, 2)]
-DEMAND = Exponential(mean=1, maximum=3, zero_probability=0.3)
 
 
 def shop(regular=1, expedited=0, **other):

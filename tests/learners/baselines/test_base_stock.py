@@ -2,7 +2,6 @@
 
 import math
 from itertools import pairwise
-from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 import iopea
 from iopea import InputError, LostSales, Trajectory
-from iopea.demand import Exponential, Poisson
+from iopea.demand import Poisson
 from iopea.learners.baselines.base_stock import LevelRange
 from iopea.learners.baselines.convex import Convex
 from iopea.learners.baselines.order_up_to import OrderUpTo
@@ -20,24 +19,12 @@ from iopea.learners.baselines.sgd_base_stock import PathDerivative, SGDBaseStock
 from iopea.policies import Box
 from iopea.problem_files import read_problem
 from iopea.systems.dual_sourcing import DualSourcing
-from iopea.systems.newsvendor import Newsvendor
 from iopea.systems.queue import ServiceRateQueue
 from iopea.testing.twins import assert_same_state, base_stock_period
 from iopea.types import Stop
+from small_problems import DEMAND, PAPER, shop, stand
 
 LEARNERS = (Convex, SGDBaseStock, OrderUpTo)
-PAPER = Path(__file__).parents[3] / "examples" / "paper"
-DEMAND = Exponential(mean=1.0, maximum=3.0, zero_probability=0.3)
-
-
-def shop(**changes):
-    values = {"lead_time": 2, "holding_cost": 1.0, "lost_sales_cost": 10.0}
-    return LostSales(**{**values, "levels": {"low": 0.0, "high": 7.0}, **changes})
-
-
-def stand(**changes):
-    values = {"overage_cost": 1.0, "underage_cost": 4.0, "levels": {"low": 0.0, "high": 10.0}}
-    return Newsvendor(**{**values, **changes})
 
 
 PROBLEMS = {

@@ -2,7 +2,6 @@
 
 import itertools
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,8 +27,8 @@ from iopea.systems.shop.simplex import nearest_entries, nearest_ranks
 from iopea.systems.shop.table import Simplex
 from iopea.testing.twins import assert_same_state
 from iopea.types import Controller, Trajectory
+from small_problems import PAPER
 
-PAPER = Path(__file__).parents[3] / "examples" / "paper"
 LEARNERS = (UCRL2, FeedbackGraph)
 
 

@@ -24,8 +24,8 @@ from iopea.studies.reproduction import scenarios as scenarios_module
 from iopea.studies.reproduction.costs import SIZES, Choice
 from iopea.studies.reproduction.reproduce import TARGETS, tasks_for
 from iopea.studies.reproduction.surface import cost_surface, cost_surface_figure
+from small_problems import PAPER
 
-PAPER = Path(__file__).parents[3] / "examples" / "paper"
 SMALL = """
 [problem]
 kind = "lost-sales"
