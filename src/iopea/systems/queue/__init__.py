@@ -14,10 +14,10 @@ from iopea.systems.queue.system import QueueSystem
 
 
 class ServiceRateQueue(Problem):
-    """What the manager of a queue knows: the queue, and its service rates.
+    """The service-rate problem: the queue, and its service rates.
 
-    Made of the keys of :class:`~iopea.QueueSystem` and of :class:`~iopea.ServiceRates`, or of any
-    other family as ``policies``.
+    Created from the keys of :class:`~iopea.QueueSystem` and of :class:`~iopea.ServiceRates`, or of
+    any other family as ``policies``.
 
     Examples
     --------
@@ -36,8 +36,8 @@ class ServiceRateQueue(Problem):
     ) -> tuple[Self, QueueRates]:
         """Problem and rates from the ``[problem]`` table, which holds both.
 
-        A list of arrivals gives the arrival rate as well, which then needs no entry of its own;
-        if its largest value is 1, it may stand for a profile, to be scaled by that entry.
+        A list of arrivals also gives the arrival rate, which then needs no entry of its own; if its
+        largest value is 1, it may be a profile that is scaled by that entry.
         """
         table = dict(content["problem"])
         known = {*QueueSystem.model_fields, *ServiceRates.model_fields, *QueueRates.model_fields}

@@ -1,12 +1,12 @@
-r"""The M/M/1/L queue as a birth-death chain: its law, its average cost, its best rates, its paths.
+r"""The M/M/1/L queue as a birth-death chain: distribution, average cost, best rates and paths.
 
-With s jobs in the system one enters at rate :math:`\lambda f_s`, where f is the profile of
-arrivals with :math:`f_L = 0`, and one leaves at rate :math:`\theta_s + s \mu`. The stationary law
-is
+With s jobs in the system, jobs enter at rate :math:`\lambda f_s`, where f is the profile of
+arrivals with :math:`f_L = 0`, and leave at rate :math:`\theta_s + s \mu`. The stationary
+distribution is
 
 .. math:: m(s) \propto \prod_{i=1}^{s} \frac{\lambda f_{i-1}}{\theta_i + i \mu},
 
-formed from logarithms, so that no buffer is too long. In state s a unit of time costs
+computed from logarithms, so that no buffer is too long. In state s a unit of time costs
 :math:`c_s = w(\theta_s) + C s \mu`, on average :math:`g = \sum_s m(s) c_s`. The bias v grows by
 :math:`D_s = v(s+1) - v(s)` per job, and
 
@@ -27,29 +27,29 @@ from iopea.types import Array, Indices
 
 #: How a step may end.
 NOTHING, ARRIVAL, SERVICE, MISS = 0, 1, 2, 3
-#: What is summed up of each batch of steps: events that tell of the arrival rate and the time
-#: during which they could happen; the same of the deadline rate; and how many of the latter
-#: were seen.
+#: Number of sums over each batch of steps: events that estimate the arrival rate, and the time
+#: during which they could happen; the same for the deadline rate; and the number of the latter
+#: events observed.
 STATISTICS = 5
-#: Estimated rates are at least this share of their bounds, so that no state is for ever.
+#: Estimated rates are at least this share of their bounds, so that no state is absorbing.
 LEAST_SHARE = 1e-9
-#: Standard errors at which rates are just possible.
+#: Standard errors up to which rates are considered possible.
 REACH = 4.0
-#: Directions in which these are looked at; it takes more batches than that to enter them.
+#: Number of directions in which such rates are evaluated; more batches than that are needed.
 DIRECTIONS = 8
 _AROUND = [(math.cos(turn), math.sin(turn)) for turn in np.arange(DIRECTIONS) * math.pi / 4]
-#: Powers of e by which rates can differ at the most.
+#: Largest difference of log rates.
 _FAR = 50.0
-#: A rate must be better by this, as a share of what is compared, to be an improvement.
+#: Least relative improvement in policy iteration.
 IMPROVEMENT = 1e-10
-#: Policy iteration ends after a handful of rounds.
+#: Most rounds of policy iteration, which usually takes a handful.
 _MOST_ROUNDS = 1000
 #: The shortest stay in a state, in units of its mean: a draw of exactly 0 becomes this.
 _LEAST_STAY = 2.0**-54
 
 
 def stationary(policies: Array, rates: Array, profile: Array) -> Array:
-    """The law of the queue under each policy, an array (n, L + 1); ``rates`` are λ and μ.
+    """The stationary distribution of each policy, an array (n, L + 1); ``rates`` are λ and μ.
 
     >>> stationary(np.array([[0.0, 1.0]]), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
     array([[0.75, 0.25]])
@@ -78,10 +78,10 @@ def average_costs(
 def slopes(
     policies: Array, rates: Array, profile: Array, power: Array, penalty: float
 ) -> tuple[Array, Array, Array]:
-    """Costs of policies per unit of time, and their derivatives by λ and μ.
+    """Costs of policies per unit of time, and their derivatives with respect to λ and μ.
 
     By the equation above, ∂g/∂λ = Σ m(s) f_s D_s and ∂g/∂μ = Σ m(s) s (C - D_{s-1}) follow
-    from the partial sums of m (g - c) alone.
+    from the partial sums of m (g - c).
     """
     law = stationary(policies, rates, profile)
     costs = _state_costs(policies, rates, power, penalty)
@@ -94,7 +94,7 @@ def slopes(
 
 
 def within(rates: Array, bounds: Array) -> Array:
-    """Rates cut to their bounds, and to a little above 0."""
+    """Rates, clipped to their bounds and to slightly above 0."""
     return np.asarray(np.clip(rates, LEAST_SHARE * bounds, bounds))
 
 
@@ -108,20 +108,20 @@ def linearised(
     power: Array,
     penalty: float,
 ) -> Array:
-    """Costs of policies, per unit of time, summed over batches; their sum is N g.
+    """Batch sums of the costs of policies per unit of time; in total they are N g.
 
     Parameters
     ----------
     policies : array (n, L + 1).
-    statistics, sizes : arrays (batches, 5) and (batches,). What was seen in each batch, and its
-        steps; one batch, or more than :data:`DIRECTIONS`.
-    rates, bounds : arrays (2,). The estimates of λ and μ, and what they can't exceed.
+    statistics, sizes : arrays (batches, 5) and (batches,). Sums and number of steps of each batch;
+        one batch, or more than :data:`DIRECTIONS`.
+    rates, bounds : arrays (2,). The estimates of λ and μ, and their upper bounds.
 
     Returns
     -------
-    array (batches, n) : n_b g + N (∂g/∂λ (a_b - λ A_b)/ΣA + ∂g/∂μ (m_b - μ E_b)/ΣE), and for each
-    of several pairs of rates that are just possible, in a direction of its own, the difference
-    between g there and its tangent.
+    array (batches, n) : n_b g + N (∂g/∂λ (a_b - λ A_b)/ΣA + ∂g/∂μ (m_b - μ E_b)/ΣE), plus, for
+    each of several pairs of rates at the limit of the possible, the difference between g there and
+    its tangent, in an orthogonal direction of its own.
     """
     costs, *tangents = slopes(policies, rates, profile, power, penalty)
     sums = sizes[:, None] * costs
@@ -142,7 +142,7 @@ def linearised(
 
 
 def _waves(batches: int) -> Array:
-    """Directions of batch sums of length 1 that add up to 0, orthogonal to each other."""
+    """Orthonormal directions of batch sums, each of which adds up to 0."""
     turns = np.outer(np.arange(batches) + 0.5, np.arange(1, DIRECTIONS + 1)) / batches
     return np.asarray(np.cos(np.pi * turns) * math.sqrt(2 / batches))
 
@@ -150,8 +150,8 @@ def _waves(batches: int) -> Array:
 def best_rates(rates: Array, profile: Array, power: Array, penalty: float) -> tuple[Indices, float]:
     """The best service rate by state and its cost per unit of time, by policy iteration.
 
-    The chain is solved by its own recursions, so that a policy under which it is hardly ever
-    empty, or hardly ever full, does no harm.
+    The chain is solved by recursions from either end, so that policies under which it is hardly
+    ever empty, or hardly ever full, cause no numerical problems.
 
     >>> known = np.array([1.0, 0.5, 0.0]), np.arange(4.0) ** 2, 100.0
     >>> best, cost = best_rates(np.array([6.0, 3.0]), *known)
@@ -166,7 +166,7 @@ def best_rates(rates: Array, profile: Array, power: Array, penalty: float) -> tu
         costs = _state_costs(policy, rates, power, penalty)[0]
         gain = float(law @ costs)
         steps = _bias_steps(rates[0] * profile, policy[0] + rates[1] * states, costs, law, gain)
-        # At rate a a job, worth D_{s-1}, leaves a times per unit of time.
+        # At rate a, jobs leave a times per unit of time; each saves D_{s-1}.
         worth = np.insert(steps, 0, 0.0)[:, None]
         values = power - choices * worth
         tolerance = IMPROVEMENT * (np.abs(power).max() + choices[-1] * np.abs(worth[:, 0]))
@@ -179,7 +179,7 @@ def best_rates(rates: Array, profile: Array, power: Array, penalty: float) -> tu
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _bias_steps(births, deaths, costs, law, gain):  # type: ignore[no-untyped-def]
-    """D_0, ..., D_{L-1}: from the empty end where less than half of the law lies, else the other.
+    """D_0, ..., D_{L-1}, from the empty end up to half of the distribution, else from the full one.
 
     Both ends obey g - c_s = λ f_s D_s - (θ_s + s μ) D_{s-1}.
     """
@@ -195,7 +195,7 @@ def _bias_steps(births, deaths, costs, law, gain):  # type: ignore[no-untyped-de
     above, after = 0.0, 0.0
     for s in range(last, 0, -1):
         above += law[s]
-        if above > 0.75:  # so that, whatever the rounding, the two meet
+        if above > 0.75:  # overlaps, so that the two meet despite rounding
             break
         after = (costs[s] - gain + births[s] * after) / deaths[s]
         steps[s - 1] = after
@@ -218,7 +218,7 @@ def time_to_empty(policy: Array, rates: Array, profile: Array) -> float:
 
 @njit(cache=True, inline="always")
 def next_event(mark, arrival, service, deadline):  # type: ignore[no-untyped-def]
-    """The transition: how a step ends, by a mark between 0 and the total rate."""
+    """The transition: how a step ends, given a mark between 0 and the total rate."""
     if mark < arrival:
         return ARRIVAL
     if mark < arrival + service:
@@ -230,13 +230,13 @@ def next_event(mark, arrival, service, deadline):  # type: ignore[no-untyped-def
 
 @njit(cache=True, inline="always")
 def next_step(jobs, rate, mark, tail, continuous, births, deadline_rate, uniform_rate):  # type: ignore[no-untyped-def]
-    """How a step ends and how long it takes, by uniform numbers for the one and the other."""
+    """How a step ends and how long it takes, given a uniform number for each."""
     service = rate if jobs > 0 else 0.0
     total = births[jobs] + service + jobs * deadline_rate if continuous else uniform_rate
     stay = max(-math.log1p(-tail), _LEAST_STAY) if continuous else 1.0
     event = next_event(mark * total, births[jobs], service, jobs * deadline_rate)
     if continuous and event == NOTHING:
-        event = MISS if jobs > 0 else ARRIVAL  # a rounding at the very end of the range
+        event = MISS if jobs > 0 else ARRIVAL  # rounding at the end of the range
     return event, stay / total
 
 
@@ -269,7 +269,7 @@ def roll_out(
     jobs: int,
     stop_when_empty: bool = False,
 ) -> tuple[int, Indices, Array, Indices]:
-    """Play a policy on the real queue, from so many jobs on.
+    """Play a policy on the real queue, from a given number of jobs on.
 
     Parameters
     ----------
@@ -330,7 +330,7 @@ def sum_up(
     filled: int,
     size: int,
 ) -> Array:
-    """Add observed steps to the sums of the batch in progress, one after the other.
+    """Add observed steps, one by one, to the sums of the batch in progress.
 
     Parameters
     ----------
@@ -380,12 +380,12 @@ def pass_events(
     deadline_rate: float,
     uniform_rate: float,
 ) -> Array:
-    """One step of queues, ``states`` changed in place.
+    """Advance queues by a step, ``states`` changed in place.
 
     Parameters
     ----------
     states, rates : arrays (n, 1). Jobs in each queue, and the service rate chosen there.
-    draws : array (n, 1) or (n, 2). Uniform numbers, as :func:`roll_out` has them.
+    draws : array (n, 1) or (n, 2). Uniform numbers, as in :func:`roll_out`.
     births : array (L + 1,). Arrival rate by state.
 
     Returns

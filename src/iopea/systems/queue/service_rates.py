@@ -1,16 +1,16 @@
-"""Service rates of a queue, one for each number of jobs; and their costs by estimated rates.
+"""Service rates of a queue, one for each number of jobs, and their costs at estimated rates.
 
-Errors. A cost moves with the two estimates along its derivatives, which are exact, so what each
-batch of steps contributes to the estimates gives batch sums for every policy, on which paired
-differences work as on any others (:func:`iopea.systems.queue.kernel.linearised`). They have two
-dimensions, whatever the number of policies. Further away a cost leaves its tangent; where the
-difference of two policies hardly has a slope, that is all of its error. So what the difference to
-the tangent is at rates that are just possible goes into the batch sums as well.
+Errors. Costs are linearised in the two estimated rates, with exact derivatives. So the contribution
+of each batch of steps to the estimates gives batch sums for every policy, and paired differences
+work as usual (:func:`iopea.systems.queue.kernel.linearised`). They have two dimensions, whatever
+the number of policies. Farther away a cost deviates from its tangent; where the difference of two
+policies has hardly any slope, that is all of its error. So the deviation from the tangent, at rates
+at the limit of the possible, is added to the batch sums as well.
 
-Rare events. No error can be told from a handful of events, least of all from none: a few misses
-that happen not to have come look like a queue without deadlines. So long as fewer than
-:data:`FEWEST_EVENTS` of either kind were seen, everything counts as one batch. Policies then have
-estimates, by which one can play, but nothing is eliminated.
+Rare events. A standard error can't be estimated from a handful of events, least of all from none: a
+queue in which a few misses happened not to occur looks like one without deadlines. As long as fewer
+than :data:`FEWEST_EVENTS` of either kind were observed, everything counts as one batch. Policies
+then have estimates, which can be used to play, but nothing is eliminated.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from iopea.systems.queue import kernel as kernels
 from iopea.systems.queue.system import QueueSystem
 from iopea.types import Array, Claim, Estimates, Mask, Policy, Precision, Trajectory
 
-#: Fewer events than this tell no error: their number is too far from Gaussian.
+#: With fewer events there is no standard error: their number is too far from Gaussian.
 FEWEST_EVENTS = 8
-#: Unknown numbers from which all costs follow.
+#: Number of unknown parameters, from which all costs follow.
 RANK = 2
 
 
@@ -41,7 +41,7 @@ class ServiceRates(PolicyFamily):
     Parameters
     ----------
     estimator : str. ``"likelihood"`` uses every arrival and miss; ``"boundary"``, as in the
-        paper, the stays in the states 0 and L alone.
+        paper, only the stays in the states 0 and L.
     """
 
     kind: ClassVar[str] = "service-rates"
@@ -57,11 +57,11 @@ class ServiceRates(PolicyFamily):
 
     @staticmethod
     def order(state: Any, parameters: Any, signal: Any) -> Any:
-        """The rate for so many jobs."""
+        """The rate for this number of jobs."""
         return parameters[int(state[0])]
 
     def plays_every_map(self, system: QueueSystem) -> bool:
-        """Whether all maps are policies: they are."""
+        """True: all maps are policies."""
         return True
 
     def actions_by_state(self, system: QueueSystem, policies: Array, states: int) -> Array:
@@ -73,20 +73,20 @@ class ServiceRates(PolicyFamily):
         return InformationOrder.full_feedback(len(policies))
 
     def claim(self, system: QueueSystem) -> Claim:
-        """Any policy's records tell the rates, and these the costs, up to noise."""
+        """The records of any policy estimate the rates, and these determine all costs."""
         return "distributional"
 
     def plug_in(self, system: QueueSystem) -> bool:
-        """From two rates all costs follow."""
+        """True: all costs follow from two rates."""
         return True
 
     def constants(self, system: QueueSystem) -> Constants:
         """H of the order L log L, as in ``cor:queuing_regret``; its constant, 1, is not proved.
 
-        The class is finite, so L_Θ is 0; and events that stayed unseen need no guard of the
-        rule's, since they have one of the estimator's. In the published experiments β_k was
-        multiplied by 10⁴. That they scaled costs by C_max = w(A_max) + C L μ_max, the bound in
-        the paper's proof, is not on record, but gives the printed rows.
+        The class is finite, so L_Θ is 0. The rule needs no guard against unobserved events, since
+        the estimator has one. In the published experiments β_k was multiplied by 10⁴. It is not on
+        record that they scaled costs by C_max = w(A_max) + C L μ_max, the bound in the paper's
+        proof, but this gives the printed rows.
         """
         high = float(system.power_costs.max() / system.uniform_rate + system.miss_penalty)
         published = float(system.power_costs.max()) + (
@@ -112,7 +112,7 @@ class ServiceRates(PolicyFamily):
     def evaluator(
         self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> QueueEstimator:
-        """Costs by the estimated rates: so little work that neither option matters."""
+        """Costs at the estimated rates; threads and precision have no effect."""
         return QueueEstimator(problem, policies)
 
 
@@ -131,7 +131,7 @@ class QueueEstimator(PlugInEvaluator):
         self._optimum: Policy | None = None
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed steps; each of them tells of every policy."""
+        """Add observed steps, each of which is informative about every policy."""
         columns = [trajectory[name] for name in self._system.columns]
         for state, _, arrival, service, miss in zip(*(each[-1:] for each in columns), strict=True):
             self._jobs = int(state + arrival - service - miss)
@@ -164,7 +164,7 @@ class QueueEstimator(PlugInEvaluator):
         return kernels.within(rates, self._bounds)
 
     def _statistics(self) -> tuple[Array, Array]:
-        """Sums over the steps of each batch, and the number of these."""
+        """Sums over the steps of each batch, and the number of steps."""
         batches = self._batches
         sizes = np.full(len(batches.costs), float(batches.size))
         if not batches.filled:
@@ -198,7 +198,7 @@ class QueueEstimator(PlugInEvaluator):
         return self._optimum
 
     def forget(self) -> None:
-        """Start counting anew."""
+        """Drop all sums."""
         self._batches.clear()
         self._optimum = None
 

@@ -1,4 +1,4 @@
-"""The true queue, under policies and controllers, and what these see and do."""
+"""The true queue, and its MDP view."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iopea.types import (
     show_policy,
 )
 
-#: Share of a step of the uniformised chain by which its length may be off by rounding.
+#: Relative tolerance for the length of a step of the uniformised chain.
 _ROUNDING = 1e-9
 
 
@@ -52,7 +52,7 @@ class QueueControl(Control):
         self._uniform_rate = queue.uniform_rate
 
     def actions_of(self, policies: Array, states: Array) -> Array:
-        """The rate of each policy for so many jobs."""
+        """The rate of each policy for the number of jobs in its state."""
         return np.take_along_axis(_rates(self._problem, policies), states.astype(np.intp), axis=1)
 
     def costs(self, columns: Mapping[str, Array]) -> Array:
@@ -66,14 +66,14 @@ class QueueControl(Control):
         return np.where(np.abs(steps - 1) < _ROUNDING, 1.0, steps)
 
     def as_policy(self, controller: Controller) -> Policy:
-        """The rate that it chooses for every number of jobs."""
+        """The rates that the controller chooses for every number of jobs."""
         jobs = np.arange(self.highest_state[0] + 1)[:, None]
         rates = np.clip(np.rint(controller.act(jobs)), 0, self.highest_action)
         return tuple(rates[:, 0].tolist())
 
 
 class QueueSimulator(SteppedSimulator):
-    """The true queue: it knows the rates."""
+    """The true queue, with its rates."""
 
     saved = parts(jobs=int, bits=Noise)
 
@@ -85,10 +85,10 @@ class QueueSimulator(SteppedSimulator):
         self._jobs = 0
 
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
-        """Serve at these rates from the present state on; stop once the queue is empty, if asked.
+        """Serve at these rates from the present state; with ``until_start``, until it is empty.
 
         In continuous time a step costs w(θ_s) times its length, plus C for a miss; its length
-        counts U times, so that costs over elapsed time are those of the uniformised chain.
+        counts U times, so that cost over elapsed time is that of the uniformised chain.
         """
         served = self._served(policy)
         profile, power, penalty = self._system.known
@@ -99,7 +99,7 @@ class QueueSimulator(SteppedSimulator):
             served, draws, self._rates, profile, self._system.uniform_rate, self._jobs, until_start
         )
         if states.size < steps:
-            # What was drawn but not used belongs to the steps to come.
+            # Numbers that were drawn but not used belong to later steps.
             self._bits.state = before
             self._bits.advance(states.size * draws.shape[1])
         trajectory = Trajectory(
@@ -115,7 +115,7 @@ class QueueSimulator(SteppedSimulator):
         return Rollout(trajectory, costs, elapsed)
 
     def _served(self, policy: Policy) -> Array:
-        """A policy as rates by state, if it is one."""
+        """A policy as rates by state; refuses what is not a policy."""
         dimension, highest = self.problem.policy_class.dimension, self._system.max_rate
         if len(policy) != dimension:
             raise InputError(
@@ -124,7 +124,8 @@ class QueueSimulator(SteppedSimulator):
         rates = np.array(_rates(self.problem, np.array([policy], dtype=np.float64))[0])
         if not ((rates == np.floor(rates)) & (rates >= 0) & (rates <= highest)).all():
             raise InputError(
-                f"Policy {show_policy(policy)} has a rate that is not whole, 0 to {highest}."
+                f"Policy {show_policy(policy)} has a rate that is not a whole number from 0 to "
+                f"{highest}."
             )
         return rates
 
@@ -152,7 +153,7 @@ class QueueSimulator(SteppedSimulator):
         return float(self._system.uniform_rate * columns["time"].sum())
 
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
-        """True costs of policies per step, which are known exactly: all batches are alike."""
+        """True costs of policies per step, computed exactly: all batches are equal."""
         size = float(-(-steps // batches))
         rates = _rates(self.problem, as_policies(policies))
         costs = kernels.average_costs(rates, self._rates, *self._system.known)

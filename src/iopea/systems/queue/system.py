@@ -1,14 +1,14 @@
 """The M/M/1/L queue whose jobs have deadlines, under control of the service rate.
 
-Jobs enter a buffer of size L at rate λ_s while there are s of them; one that finds it full is
-lost. Each waits until it is served or its deadline, exponential with rate μ, has passed; then it
-leaves, at a penalty C. In state s a policy serves at rate θ_s, which takes power w(θ_s) per unit
-of time. Everything is reckoned in steps of the uniformised chain, U per unit of time.
+With s jobs present, jobs enter a buffer of size L at rate λ_s; a job that finds it full is lost.
+Each waits until it is served, or until its deadline, exponential with rate μ, has passed; then it
+leaves, at a penalty C. In state s a policy serves at rate θ_s, which costs power w(θ_s) per unit
+of time. Time is measured in steps of the uniformised chain, U per unit of time.
 
-Only the scale λ of the arrivals and the deadline rate μ are unknown, and every policy's records
-tell them: all policies inform each other (label ``queuing_dtv``). From estimates of the two, the
-cost of any policy follows by the birth-death law, and the best one by policy iteration, so that
-no list of policies is needed.
+Only the scale λ of the arrivals and the deadline rate μ are unknown, and the records of any policy
+estimate them: all policies inform each other (label ``queuing_dtv``). From the two estimates, the
+cost of any policy follows by the stationary distribution of the birth-death chain, and the best
+policy by policy iteration, so that no list of policies is needed.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from iopea.systems.queue.simulator import QueueControl, QueueSimulator
 from iopea.systems.queue.table import QueueTable
 from iopea.types import Array, Trajectory
 
-#: Numbers in all policies that differ from the best one in a single rate, at the most.
+#: Most numbers in all policies together that differ from the best one in a single rate.
 MOST_CHANGES = 2**25
-#: Share of the uniformisation constant that counts as rounding.
+#: Tolerance for rounding, as a share of the uniformisation constant.
 _ROUNDING = 1e-12
 
 AtLeastOne = Annotated[Count, Field(ge=1)]
 
 
 class QueueRates(Model):
-    """What the manager doesn't know: the two rates; and how the simulator keeps time.
+    """The two unknown rates, and how the simulator measures time.
 
     Parameters
     ----------
@@ -60,19 +60,19 @@ class QueueRates(Model):
 
 
 class QueueSystem(System):
-    """What the manager of a queue knows of it.
+    """A queue with deadlines, without its unknown rates.
 
     Parameters
     ----------
     buffer : int. The most jobs in the system [L].
     max_rate : int. Largest service rate; the rates are 0, 1, ... up to it [A_max].
-    arrival_rate_bound, deadline_rate_bound : float. What the unknown rates can't
-        exceed [λ_max, μ_max].
+    arrival_rate_bound, deadline_rate_bound : float. Upper bounds on the unknown rates
+        [λ_max, μ_max].
     miss_penalty : float. Cost of a job whose deadline passes [C].
     arrivals : str or list. How the arrival rate depends on the jobs s in the system:
-        ``"decaying"`` is λ (1 - s/L), ``"fixed"`` is λ below L. Of a list of L + 1 rates by
-        state only the profile is used, and kept: each as a share of the largest. A job that
-        finds L others is lost, whatever the last entry.
+        ``"decaying"`` is λ (1 - s/L), ``"fixed"`` is λ below L. From a list of L + 1 rates by
+        state only the profile is used: each as a share of the largest. A job that finds L others
+        is lost, whatever the last entry.
     power : str or list. Cost per unit of time of each service rate [w]: ``"square"``, or a list
         of A_max + 1 costs of any shape.
     uniformization : float, optional. Steps per unit of time [U]; λ_max + L μ_max + A_max if not
@@ -132,13 +132,13 @@ class QueueSystem(System):
     def read_truth(
         cls, content: Mapping[str, dict[str, Any]], directory: Path | None
     ) -> QueueRates:
-        """The rates, of the ``[problem]`` table."""
+        """The rates, from the ``[problem]`` table."""
         table = content["problem"]
         return QueueRates(**{key: table[key] for key in QueueRates.model_fields if key in table})
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """State, time and what happened."""
+        """State, time and event."""
         return ("state", "time", "arrivals", "services", "misses")
 
     @property
@@ -173,7 +173,7 @@ class QueueSystem(System):
         return QueueControl(problem)
 
     def tabular(self, problem: Problem, radius: float | None = None) -> QueueTable:
-        """Jobs in the system, and the service rates; whole anyway."""
+        """Jobs in the system, and the service rates; the radius has no effect."""
         return QueueTable(self)
 
     def simulator(self, problem: Problem, truth: QueueRates, seed: int = 0) -> QueueSimulator:
@@ -209,7 +209,7 @@ class QueueSystem(System):
                 raise ModelMismatchError(sentence.format(step=step, **row))
 
     def refuse_above_bounds(self, truth: QueueRates) -> None:
-        """Refuse rates above what they were said not to exceed."""
+        """Refuse rates above their bounds."""
         for name in ("arrival_rate", "deadline_rate"):
             rate, bound = getattr(truth, name), getattr(self, f"{name}_bound")
             if rate > bound:
@@ -219,7 +219,7 @@ class QueueSystem(System):
 def _word_or_numbers(
     value: Any, name: str, words: tuple[str, ...], last: str, info: ValidationInfo
 ) -> str | tuple[float, ...]:
-    """One of the words, or a number for each of 0, ..., the value of the field ``last``."""
+    """One of the words, or a list of numbers, one for each of 0, ..., the field ``last``."""
     if isinstance(value, str):
         if value not in words:
             raise unknown(name, value, words)

@@ -11,24 +11,24 @@ from iopea.problems.tabular import EveryAction, Revealed, Steps
 from iopea.systems.queue import kernel as kernels
 from iopea.types import Array, Indices, Trajectory
 
-#: What may happen in a step, and the columns that show it.
+#: Number of outcomes of a step: nothing, an arrival, a service or a miss.
 _OUTCOMES = 4
 _EVENTS = {"arrivals": kernels.ARRIVAL, "services": kernels.SERVICE, "misses": kernels.MISS}
-#: Share of a step of the uniformised chain by which its length may be off by rounding.
+#: Relative tolerance for the length of a step of the uniformised chain.
 _SAME_LENGTH = 1e-9
 
 
 class QueueTable(EveryAction):
-    """The queue as a table: the state is the jobs in the system, an action a service rate.
+    """The queue as a table: a state is the number of jobs, an action a service rate.
 
     Outcomes are an arrival, a service, a miss, or nothing, in a step of the uniformised chain. A
-    step that lasts longer counts for U times its time, all but one of which nothing happened in, so
-    that probabilities are rates over U whatever the clock.
+    longer step counts as U times its duration many steps, in all but one of which nothing happened,
+    so that probabilities are rates over U whatever the clock.
 
-    A step tells of all lower rates too: arrivals and misses do not depend on the rate, and of the
-    services at rate a a share a'/a is one at rate a', and nothing happens in the rest. It does not
-    tell of higher rates: when nothing happened, there might have been a service at a higher rate,
-    and how likely that is depends on how often nothing happens, which is not known.
+    A step also reveals all lower rates: arrivals and misses do not depend on the rate, and a
+    service at rate a is one at rate a' with probability a'/a, and nothing otherwise. It does not
+    reveal higher rates: when nothing happened, there might have been a service at a higher rate,
+    and the probability of that depends on how often nothing happens, which is unknown.
     """
 
     def __init__(self, queue: Any) -> None:
@@ -41,7 +41,7 @@ class QueueTable(EveryAction):
 
     @cached_property
     def following(self) -> Indices:
-        """One job more or less, or as many."""
+        """One job more, one less, or no change."""
         jobs = np.arange(self.pairs) // self.actions
         following = np.tile(jobs[:, None], _OUTCOMES)
         following[:, kernels.ARRIVAL] = np.where(self._queue.profile[jobs] > 0, jobs + 1, -1)
@@ -58,7 +58,7 @@ class QueueTable(EveryAction):
         return costs
 
     def steps(self, trajectory: Trajectory) -> Steps:
-        """By the policy that was played."""
+        """Pairs of the policy that was played, and outcomes."""
         states = trajectory["state"].astype(np.intp)
         rates = np.array(trajectory.policy).astype(np.intp)[states]
         outcomes = np.zeros(states.size, dtype=np.intp)
@@ -69,19 +69,19 @@ class QueueTable(EveryAction):
         return Steps(states * self.actions + rates, outcomes, costs)
 
     def _lengths(self, trajectory: Trajectory) -> Array:
-        """How long steps are, in steps of the uniformised chain."""
+        """The duration of steps, in steps of the uniformised chain."""
         lengths: Array = self._queue.uniform_rate * trajectory["time"]
         lengths[np.abs(lengths - 1) < _SAME_LENGTH] = 1.0
         return lengths
 
     def own(self, trajectory: Trajectory) -> Revealed:
-        """Own outcomes, and the steps before them in which nothing happened."""
+        """Outcomes of the rates played, and the steps in which nothing happened."""
         pairs, outcomes, costs = self.steps(trajectory)
         ones = np.ones(pairs.size)
         return _with_waiting(pairs, outcomes, ones, self._lengths(trajectory) - 1, costs)
 
     def revealed(self, trajectory: Trajectory) -> Revealed:
-        """Own outcomes, and those of lower rates as they would have been on average."""
+        """Outcomes of the rates played, and expected outcomes of lower rates."""
         pairs, outcomes, _ = self.steps(trajectory)
         rates = pairs % self.actions
         rows = np.repeat(np.arange(pairs.size), rates + 1)
