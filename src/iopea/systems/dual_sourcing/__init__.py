@@ -13,11 +13,11 @@ from iopea.systems.shop.base import Levels
 
 
 class DualSourcing(Problem):
-    """What the manager of a lost-sales shop with two suppliers knows: the shop, and its policies.
+    """The dual-sourcing problem: a lost-sales shop with two suppliers, and its policies.
 
-    Made of the keys of :class:`~iopea.systems.dual_sourcing.system.DualSourcingSystem` and of a
-    family: those of :class:`~iopea.systems.dual_sourcing.dual_index.DualIndex`, or any other family
-    as ``policies``.
+    Created from the keys of :class:`~iopea.systems.dual_sourcing.system.DualSourcingSystem` and of
+    a family: those of :class:`~iopea.systems.dual_sourcing.dual_index.DualIndex`, or any other
+    family as ``policies``.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class DualSourcing(Problem):
 
     @classmethod
     def examples(cls) -> tuple[tuple[Self, Demand], ...]:
-        """The same with base-surge policies, too."""
+        """The example, and one with base-surge policies."""
         shop, demand = cls.example()
         surge = BaseSurge(
             orders=Levels(low=0, high=0.6, step=0.1), levels=Levels(low=0, high=6, step=0.5)

@@ -1,21 +1,20 @@
 """Tailored base-surge policies: a constant regular order, and expedited orders up to a level.
 
 In every period a policy (Q, S) orders Q from the regular source, whatever the state, and
-(S - x)^+ from the expedited one, where x is the expedited position: stock on hand, expedited
-orders under way, and the regular orders that arrive no later than an expedited order placed now.
-The family differs from dual index: no total position is held.
+(S - x)^+ from the expedited one, where x is the expedited position: on-hand stock, the expedited
+pipeline, and the regular orders that arrive no later than an expedited order placed now. Unlike
+dual-index policies, these do not control the total inventory position.
 
-What lies above S in the expedited position is a random walk with steps Q - D, kept above 0, as
-long as demand is met. Regular orders arrive whatever the stock, so the system is stable for Q
-below the mean demand alone. The mean is not known. What is known before the first period is the
-highest regular level: with a constant order, (L_r + 1) Q of regular orders are always under way,
-the one that arrives and the one that is placed included, and no policy with a regular level may
-have more under way than that level. So Q ranges from 0 to the highest regular level over L_r + 1,
-and S over the expedited levels. Some of these Q may still be unstable; a learner has to see to
-that.
+The excess of the expedited position over S is a random walk with steps Q - D, reflected at 0, as
+long as demand is met. Regular orders arrive whatever the stock, so the system is stable only for Q
+below the mean demand, which is unknown. Known in advance is the highest regular level: with a
+constant order, the regular pipeline is always (L_r + 1) Q, including the order that arrives and the
+one that is placed, and a policy with a regular level never has more in the pipeline than that
+level. So Q ranges from 0 to the highest regular level over L_r + 1, and S over the expedited
+levels. Some of these Q may still be unstable; a learner has to handle that.
 
-With L_e = 0 a higher S raises the stock of every period, whatever Q: of policies with the same Q, a
-higher S informs every lower one on every path. With L_e > 0 a policy informs itself alone.
+With L_e = 0 a higher S raises the stock of every period: among policies with the same Q, a higher S
+informs every lower one on every sample path. With L_e > 0 a policy informs only itself.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from iopea.types import Array, Claim, Estimates, Policy
 
 @lru_cache
 def _rule(regular: int, expedited: int) -> Rule:
-    """The rule for these lead times, of orders under way that stand after the stock on hand."""
+    """The rule for these lead times; a state is on-hand stock, then the pipelines."""
 
     def order(state: Any, parameters: Any, signal: Any) -> Any:
         position = 0.0
@@ -80,10 +79,10 @@ class BaseSurge(OrderingFamily):
 
     @classmethod
     def within(cls, problem: Problem) -> Self | None:
-        """The family of a problem with two suppliers; None if there are not two.
+        """The base-surge family for a problem with two suppliers; None for other problems.
 
-        Beside dual-index policies, Q goes up to the highest regular level over L_r + 1, and S over
-        the expedited levels.
+        For a problem with dual-index policies, Q ranges up to the highest regular level over
+        L_r + 1, and S over the expedited levels.
         """
         family, system = problem.family, problem.system
         if isinstance(family, cls):
@@ -108,7 +107,7 @@ class BaseSurge(OrderingFamily):
         )
 
     def most_stock(self, system: DualSourcingSystem) -> float:
-        """S, and the regular orders under way: the position of a policy that sells what it gets."""
+        """S plus the regular pipeline: the position of a policy that sells all arrivals."""
         return self.levels.high + (system.regular_lead_time + 1) * self.orders.high
 
     def rule(self, system: DualSourcingSystem) -> Rule:
@@ -116,7 +115,7 @@ class BaseSurge(OrderingFamily):
         return _rule(*system.lead_times)
 
     def order_on(self, system: DualSourcingSystem, policies: Array) -> InformationOrder:
-        """A higher S informs lower ones of the same Q, where expedited orders arrive at once."""
+        """A higher S informs lower ones of the same Q, if L_e = 0."""
         order, level = policies.T
         if system.expedited_lead_time == 0:
             return higher_informs_lower(level, within=order)
@@ -124,13 +123,13 @@ class BaseSurge(OrderingFamily):
         return higher_informs_lower(alone, within=alone)
 
     def claim(self, system: DualSourcingSystem) -> Claim:
-        """What a lower S would have sold is known on every path."""
+        """The sales of a lower S are known on every sample path."""
         return "sample-path"
 
     def trace(
         self, system: DualSourcingSystem, policy: Policy, demand: Array, state: Array
     ) -> Array:
-        """Play (Q, S) on the real shop, by a kernel that is compiled ahead."""
+        """Play (Q, S) on the real shop, with a precompiled kernel."""
         order = check_nonnegative("The constant order", policy[0])
         level = check_nonnegative("The level of expedited orders", policy[1])
         return kernels.roll_out(order, level, demand, state, system.regular_lead_time)
@@ -143,7 +142,7 @@ class BaseSurge(OrderingFamily):
         steps: int,
         batches: int,
     ) -> Estimates:
-        """Batch sums of the true cost of policies on a path of demand, from an empty shop."""
+        """Batch sums of the true cost of policies on a demand path, from an empty shop."""
         size = -(-steps // batches)
         state = kernels.start_state(len(policies), system.expedited_lead_time)
         sums = np.zeros((batches, len(policies)))

@@ -1,21 +1,21 @@
 """Dual-index policies for two suppliers.
 
-A dual-index policy (z_e, z_r) first raises what will have arrived within L_e periods to z_e by an
-expedited order, then the total position to z_r by a regular one. With z_e > z_r nothing is ever
-ordered regularly: such a policy does the same as (z_e, z_e), and is not searched. With z_e = 0 all
-orders are regular: the base-stock policy z_r.
+A dual-index policy (z_e, z_r) first raises the expedited position, all that will have arrived
+within L_e periods, to z_e by an expedited order, then the total position to z_r by a regular one.
+With z_e > z_r nothing is ever ordered regularly: such a policy equals (z_e, z_e), and is not
+searched. With z_e = 0 all orders are regular: the base-stock policy z_r.
 
-A candidate never holds more than its z_r, so periods in which the stock was at least that tell
-all that it needs of demand. By this the z_r order the policies (``lem:dual_index_partial_orders``):
-width 1, with α = (1-γ)/2 γ^L_r for the paper's estimator, where γ is the probability of no demand.
-Among policies with the same z_r the cheapest by estimate is played.
+A candidate never holds more than its z_r, so periods whose stock was at least z_r show all the
+demand that it needs. So policies are ordered by z_r (``lem:dual_index_partial_orders``): width 1,
+with α = (1-γ)/2 γ^L_r for the paper's estimator, where γ is the probability of no demand. Among
+policies with the same z_r the one with the least estimated cost is played.
 
 For L_r - L_e = 1 there is also a sample-path order, in which the stock of a policy is never below
-that of those it informs: with L_e = 0 all that have a z_e and a z_r - z_e no larger than its own,
-with L_e > 0 those of the same z_r - z_e and a lower z_e. The paper's remark has z_r in the place of
-z_r - z_e. That is not enough: on the demand 3, 5 from an empty system with L_r = 1, the policy
-(3, 5) has a stock of 3 and 3, but (0, 5) one of 0 and 5, so that what it would have sold in the
-second period is not seen. The width of this order grows like 1/r, so it takes many more plays.
+that of the policies it informs: with L_e = 0 all whose z_e and z_r - z_e are no larger than its
+own, with L_e > 0 those with the same z_r - z_e and a lower z_e. The paper's remark has z_r instead
+of z_r - z_e. That is not sufficient: on the demand 3, 5 from an empty system with L_r = 1, the
+policy (3, 5) has a stock of 3 and 3, but (0, 5) one of 0 and 5, so that its sales in the second
+period are not observed. The width of this order grows like 1/r, so it takes many more plays.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ from iopea.systems.shop.family import PATH, OrderingFamily
 from iopea.systems.shop.kernel import order_up_to
 from iopea.types import Array, Claim, Estimates, Indices, Policy, Precision
 
-#: The most pairs of levels in a net.
+#: Most pairs of levels in a net.
 MOST_PAIRS = 2_000_000
-#: Points of an axis up to which a net is counted exactly.
+#: Most points of an axis for which a net is counted exactly.
 _COUNTED = 10**6
 
 
-#: Share of the highest level by which gaps that are the same may differ by rounding.
+#: Tolerance for rounding of gaps, as a share of the highest level.
 _SAME_GAP = 1e-9
 
 
 @dataclass(frozen=True)
 class DualConstants(Constants):
-    """With T_h(δ) of the proof (label ``dip_th_bound``)."""
+    """Constants with T_h(δ) of the proof (label ``dip_th_bound``)."""
 
     zero_demand: float | None = None
     regular_lead_time: int = 1
@@ -83,10 +83,10 @@ _ESTIMATORS: dict[str, type[DualEvaluator]] = {
 
 
 class LevelPairs(PolicyClass):
-    """Policies (z_e, z_r) between two ranges of levels, redundant ones left out.
+    """Policies (z_e, z_r) in two ranges of levels, without redundant ones.
 
-    A policy with z_e > z_r does the same as (z_e, z_e). Where that one is not in the net, one
-    policy stands for all with this z_e.
+    A policy with z_e > z_r equals (z_e, z_e). Where that one is not in the net, one policy
+    represents all with this z_e.
 
     Examples
     --------
@@ -124,7 +124,7 @@ class LevelPairs(PolicyClass):
         )
 
     def net(self, radius: float) -> Array:
-        """The grid of this spacing, without the policies that do the same as others.
+        """The grid of this spacing, without redundant policies.
 
         More than two million policies are refused.
         """
@@ -138,15 +138,15 @@ class LevelPairs(PolicyClass):
         return self._distinct(*(axis.net(radius)[:, 0] for axis in self._axes))
 
     def sample(self, rng: Generator, n: int) -> Array:
-        """Pairs of levels drawn at random, each by itself."""
+        """Random pairs of levels, drawn independently."""
         return np.hstack([axis.sample(rng, n) for axis in self._axes])
 
     def thinned(self, per_axis: int, radius: float) -> Array:
-        """The same with at most ``per_axis`` levels of each kind."""
+        """A net with at most ``per_axis`` levels of each kind."""
         return self._distinct(*(axis.thinned(per_axis, radius)[:, 0] for axis in self._axes))
 
     def count(self, radius: float) -> int:
-        """How many policies the net has; of very fine ones, the points of the whole grid."""
+        """Number of policies in the net; for very fine nets, the points of the full grid."""
         sizes = [axis.count(radius) for axis in self._axes]
         if max(sizes) > _COUNTED:
             return sizes[0] * sizes[1]
@@ -154,7 +154,7 @@ class LevelPairs(PolicyClass):
         return int((regular.size - self._first(expedited, regular)).sum())
 
     def _first(self, expedited: Array, regular: Array) -> Indices:
-        """For each z_e the place of the lowest z_r to take with it; rounding is no difference."""
+        """For each z_e the index of the lowest z_r to combine it with, up to rounding."""
         rounding = SAME_POINT * self.extent
         place = np.searchsorted(regular, expedited - rounding)
         present = regular[np.minimum(place, regular.size - 1)] <= expedited + rounding
@@ -170,7 +170,7 @@ class LevelPairs(PolicyClass):
 
 @lru_cache
 def _rule(regular: int, expedited: int) -> Rule:
-    """The rule for these lead times, of orders under way that stand after the stock on hand."""
+    """The rule for these lead times; a state is on-hand stock, then the pipelines."""
 
     def order(state: Any, parameters: Any, signal: Any) -> Any:
         position = state[0]
@@ -194,7 +194,7 @@ class DualIndex(OrderingFamily):
     ----------
     expedited_levels, regular_levels : Levels. The z_e and z_r that may be played [Θ].
     order_by : str. ``"regular-level"``: by z_r, in distribution. ``"sample-path"``: by z_e and
-        z_r - z_e, on every path; for L_r - L_e = 1 alone.
+        z_r - z_e, on every sample path; only for L_r - L_e = 1.
     estimator : str, optional. ``"product-limit"`` (default), ``"level"`` or ``"hitting"``;
         ``"replay"`` for the sample-path order.
     zero_demand : float, optional. Probability of a period without demand [γ]. The rules
@@ -213,7 +213,7 @@ class DualIndex(OrderingFamily):
     zero_demand: Probability | None = None
 
     def check_system(self, system: DualSourcingSystem) -> None:
-        """Refuse levels with which nothing could be sold, and orders that don't hold."""
+        """Refuse levels with which nothing could be sold, and invalid information orders."""
         if self.bound == 0:
             raise InputError("Both highest levels are 0.0: nothing could be sold.")
         gap = system.regular_lead_time - system.expedited_lead_time
@@ -228,7 +228,7 @@ class DualIndex(OrderingFamily):
             )
 
     def policy_class(self, system: DualSourcingSystem) -> LevelPairs:
-        """All pairs of levels, redundant ones left out."""
+        """All pairs of levels, without redundant ones."""
         return LevelPairs(self.expedited_levels, self.regular_levels)
 
     @property
@@ -241,13 +241,13 @@ class DualIndex(OrderingFamily):
         return _rule(*system.lead_times)
 
     def claim(self, system: DualSourcingSystem) -> Claim:
-        """In distribution by z_r; on every path by z_e and z_r - z_e."""
+        """In distribution by z_r; on every sample path by z_e and z_r - z_e."""
         return "sample-path" if self.order_by == "sample-path" else "distributional"
 
     def order_on(self, system: DualSourcingSystem, policies: Array) -> InformationOrder:
         """By z_r, or by z_e and z_r - z_e; a redundant policy counts as (z_e, z_e).
 
-        Where L_e > 0, z_r - z_e must be the same for policies to be related on every path.
+        If L_e > 0, only policies with the same z_r - z_e are related on every sample path.
         """
         points = policies
         top = points.max(axis=1)
@@ -258,25 +258,25 @@ class DualIndex(OrderingFamily):
         gap = np.cumsum(np.diff(gaps, prepend=gaps[:1]) > _SAME_GAP * self.bound)[place]
         if system.expedited_lead_time == 0:
             return InformationOrder.from_key(np.column_stack([level, gap]))
-        # Of two keys that differ by more than any level where gaps differ, one is smaller.
+        # Between gaps the shift exceeds all levels: one key is larger, the other smaller.
         apart = 2 * self.bound * gap
         return InformationOrder.from_key(np.column_stack([level + apart, level - apart]))
 
     def preference(self, policies: Array) -> Array:
-        """While something is unknown, the highest z_e: it has the most stock, and sees the most."""
+        """The highest z_e: it has the most stock, and observes the most demand."""
         return -policies[:, 0]
 
     def constants(self, system: DualSourcingSystem) -> DualConstants:
         """α = (1-γ)/2 γ^L_r, H = 1/((1-γ) γ^L_r) times the range of costs, and L_Θ.
 
-        L_Θ is finite for γ > c_γ(L_r) alone (label ``dip_lem1``). Without γ none of them is
-        known. What a unit of stock does in one period is bounded by h or p, as it is left over
-        or sold, and by what it was bought for; that this bounds L_Θ as well is seen in
-        simulations, not proved.
+        L_Θ is finite only for γ > c_γ(L_r) (label ``dip_lem1``). Without γ none of them is known.
+        The effect of a unit of stock on the cost of one period is bounded by h or p, as it is left
+        over or sold, plus its ordering cost; that this bounds L_Θ as well is seen in simulations,
+        not proved.
         """
         bound, lead_time = self.bound, system.regular_lead_time
         holding, lost, regular, expedited = system.unit_costs
-        # 0 stands for unknown, as does a γ of 1, with which nothing is ever sold.
+        # 0 means unknown, and so does γ = 1, with which nothing is ever sold.
         gamma = 0.0 if self.zero_demand in (None, 1.0) else float(self.zero_demand or 0.0)
         runs = (1 - gamma) * gamma**lead_time
         low = -system.lost_sales_cost * bound
@@ -306,7 +306,7 @@ class DualIndex(OrderingFamily):
         return kind(problem, policies, threads, precision)
 
     def path_evaluator(self, problem: Problem, policies: Array) -> DualEvaluator:
-        """Replay along the sales, whatever order is claimed."""
+        """Replay along the sales, treating all policies as informed."""
         return ReplayEstimator(problem, policies, 1, "float64", claimed=True)
 
     def orders_of(self, system: DualSourcingSystem, policies: Array, states: Array) -> Array:
@@ -323,7 +323,7 @@ class DualIndex(OrderingFamily):
         state: Array,
         until_empty: bool,
     ) -> Array:
-        """Play (z_e, z_r) on the real shop, by a kernel that is compiled ahead."""
+        """Play (z_e, z_r) on the real shop, with a precompiled kernel."""
         return kernels.roll_out(policy, demand, state, system.regular_lead_time, until_empty)
 
     def path_costs(
@@ -334,7 +334,7 @@ class DualIndex(OrderingFamily):
         steps: int,
         batches: int,
     ) -> Estimates:
-        """Batch sums of the true cost of policies on a path of demand, from an empty shop."""
+        """Batch sums of the true cost of policies on a demand path, from an empty shop."""
         size = -(-steps // batches)
         state = kernels.start_state(policies, system.lead_times)
         sums = np.zeros((batches, len(policies)))

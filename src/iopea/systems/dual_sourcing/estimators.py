@@ -1,23 +1,22 @@
 """Counterfactual costs of dual-index policies from the records of another one.
 
-Demand does not depend on what is done, so a candidate can be simulated on any sample of demand
-that is complete as far as the candidate's stock ever reaches, which is its z_r. The estimators
-differ in where that sample comes from:
+Demand does not depend on the policy, so a candidate can be simulated on any sample of demand that
+is uncensored up to the candidate's largest stock, which is its z_r. The estimators differ in where
+that sample comes from:
 
 ``hitting``
     Periods whose stock after arrivals was exactly the played z_r (label ``def_dip_ERM``).
 ``level``
     All periods whose stock was at least the z_r of every candidate.
 ``product-limit``
-    All periods; where the shop was sold out, demand is drawn from the product-limit law of all
+    All periods; where the shop was sold out, demand is drawn from the product-limit estimate of all
     records, given that it was at least the stock.
 
-They simulate every candidate anew on the pooled sample. Demand is
-independent from period to period, so that any order of the sample is as likely as the one that was
-seen: costs are averaged over several, in which the periods of each batch change places. That takes
-out of the differences of candidates what the order alone had put there, a quarter to two thirds of
-their variance. What is exact on every path needs none of this:
-:mod:`iopea.systems.dual_sourcing.replay`.
+They simulate every candidate again on the pooled sample. Demand is independent from period to
+period, so any permutation of the sample is as likely as the observed one: costs are averaged over
+several, in which the periods of each batch are permuted. That removes the part of the variance of
+differences between candidates that is due to the order alone, a quarter to two thirds. The exact
+replay on every sample path needs none of this: :mod:`iopea.systems.dual_sourcing.replay`.
 """
 
 from __future__ import annotations
@@ -38,31 +37,31 @@ from iopea.types import Array, Estimates, Indices, Mask, State, Trajectory
 
 UnitCosts = tuple[float, float, float, float]
 
-#: Share of the highest level by which levels may differ and still be the same, by rounding.
+#: Tolerance for rounding of levels, as a share of the highest one.
 ROUNDING = 1e-6
 #: Length of the first batches, which doubles so that there are never more than this many, nor
 #: more than this times the root of the periods: an order is changed within batches alone.
 FIRST_BATCH = 4
 MOST_BATCHES = 512
 MOST_PER_ROOT = 3
-#: Lead times for which candidates run before costs are counted.
+#: Length of the warm-up, in lead times.
 WARM_UP = 4
-#: Orders of the sample over which costs are averaged.
+#: Permutations of the sample over which costs are averaged.
 ORDERS = 8
-#: Groups of batches without which the law of demand is estimated anew.
+#: Jackknife groups of batches, each left out once when demand is estimated.
 LAW_GROUPS = 16
-#: Candidates for which that is done at the most; others take the nearest one's.
+#: Most candidates for which that is done; others use the nearest one's result.
 MOST_REPRESENTATIVES = 2048
-#: Fewer periods of use than these say nothing.
+#: With fewer usable periods there is no estimate.
 FEWEST_PERIODS = 16
-#: Unit costs with which a period costs the stock after arrivals.
+#: Unit costs with which the cost of a period is the stock after arrivals.
 _STOCK = (1.0, -1.0, 0.0, 0.0)
-#: The most batch costs to hold; above it, fewer batches are made.
+#: Most batch sums in memory; with more policies, fewer batches are made.
 MOST_COSTS = 2**23
 
 
 class DualEvaluator(Evaluator):
-    """Follows the real system; what is done with its records is for the subclass."""
+    """Tracks the real system; a subclass uses its records."""
 
     saved = parts(real=Part, policies=array)
 
@@ -96,19 +95,19 @@ class DualEvaluator(Evaluator):
 
     @property
     def contradiction(self) -> str | None:
-        """That the records don't fit the model, with the likely reason."""
+        """Message if the records don't fit the model, with the likely reason."""
         return self._real.contradiction
 
     def _simulate(
         self, demand: Array, ends: Indices, policies: Array, costs: UnitCosts | None = None
     ) -> Array:
-        """Batch costs of policies, from the state on to which the end of the sample leads them."""
+        """Batch costs of policies, after a warm-up on the end of the sample."""
         return np.asarray(self._simulate_all(demand[None], ends, policies, costs)[0])
 
     def _simulate_all(
         self, demands: Array, ends: Indices, policies: Array, costs: UnitCosts | None = None
     ) -> Array:
-        """Batch costs on several samples (k, periods), one after the other: (k, batches, n)."""
+        """Batch costs on several consecutive samples (k, periods): (k, batches, n)."""
         system = self._system
         count, periods = demands.shape
         if not periods:
@@ -136,7 +135,7 @@ class _Pooled(DualEvaluator):
         self._known: Estimates | None = None
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed periods; the records that are of use are kept."""
+        """Add observed periods; usable records are kept."""
         self._follow(trajectory, 0, len(trajectory))
         if evaluate:
             taken = self._taken(trajectory)
@@ -172,7 +171,7 @@ class _Pooled(DualEvaluator):
         return sums / ORDERS
 
     def means_of(self, policies: Array) -> Array:
-        """Estimated costs of any policies on all records; NaN where they say nothing."""
+        """Estimated costs of any policies from all records; NaN where there is no estimate."""
         records = self._data()
         other = copy(self)
         other._policies = policies
@@ -180,7 +179,7 @@ class _Pooled(DualEvaluator):
 
     @abstractmethod
     def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
-        """Costs by batch of all candidates; for means alone, without the error of a law."""
+        """Costs by batch of all candidates; without ``with_error``, only their means are right."""
 
     def forget(self) -> None:
         """Drop all records."""
@@ -219,18 +218,18 @@ def batch_ends(periods: int, policies: int) -> Indices:
 
 
 def other_orders(ends: Indices) -> Indices:
-    """Orders (k, periods), changed within batches; the same for the same batches."""
+    """Permutations (k, periods) within batches, which depend only on the batches."""
     batch = np.repeat(np.arange(ends.size), np.diff(ends, prepend=0))
     rng = np.random.Generator(np.random.PCG64(seed_for("orders")))
-    # A whole number and a fraction: batches stay where they are.
+    # Sorted by batch number plus a fraction, so that periods stay in their batch.
     return np.argsort(batch + rng.random((ORDERS - 1, batch.size)), axis=1)
 
 
 class LevelEstimator(_Pooled):
     """Simulates candidates on the periods whose stock was at least the highest of their z_r.
 
-    Each could use the periods of its own z_r, which are more; but differences of candidates that
-    are simulated on different periods vary far more than those on the same ones.
+    Each could use all periods with its own z_r, which are more; but differences between candidates
+    simulated on different periods vary far more than on common periods.
     """
 
     saved = parts(reach=float)
@@ -240,7 +239,7 @@ class LevelEstimator(_Pooled):
         self._reach = 0.0
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed periods, and how high the stock may have been."""
+        """Add observed periods, and the largest possible stock."""
         if evaluate and len(trajectory):
             self._reach = max(self._reach, *trajectory.policy)
         return super().observe(trajectory, evaluate)
@@ -266,7 +265,7 @@ class LevelEstimator(_Pooled):
 
 
 class HittingEstimator(LevelEstimator):
-    """As :class:`LevelEstimator`, of periods whose stock was exactly the played z_r."""
+    """As :class:`LevelEstimator`, on periods whose stock was exactly the played z_r."""
 
     def _taken(self, trajectory: Trajectory) -> Mask:
         hit: Mask = np.abs(trajectory["stock"] - max(trajectory.policy)) <= self._tolerance
@@ -274,19 +273,19 @@ class HittingEstimator(LevelEstimator):
 
 
 class ProductLimitEstimator(_Pooled):
-    """Simulates all candidates on all periods, with censored demand filled in.
+    """Simulates all candidates on all periods, with censored demand imputed.
 
-    Of demand beyond all that was ever seen nothing is known. Candidates to whom it makes a
-    difference whether it is as low or as high as can be are not judged.
+    Demand beyond all observations is unknown. Candidates whose cost depends on whether it is as low
+    or as high as possible have no estimate.
 
-    Demand that was filled in is not data: batches alone would not show the error of the law that
-    it was drawn from. So the law is estimated again without each of 16 groups of batches, and what
-    that changes for a candidate goes into the batch sums of the group (a jackknife).
+    Imputed demand is not data: batches alone would not show the error of the distribution that it
+    was drawn from. So the distribution is estimated again without each of 16 groups of batches, and
+    the change for a candidate is added to the batch sums of the group (a jackknife).
 
-    Whether demand exceeds a stock is told by periods that had as much. Of a candidate that holds
-    more than was there, few periods tell: those whose stock was at least z_e, where expedited
-    orders arrive at once and it has never less; otherwise twice those whose stock was at least its
-    mean stock, since half of its own periods would be among them.
+    Whether demand exceeds a stock is observed in periods with at least that stock. Few periods are
+    informative about a candidate that holds more than the real stock: with L_e = 0, those whose
+    stock was at least z_e, since it never has less; otherwise twice those whose stock was at least
+    its mean stock, since half of its own periods would be among them.
     """
 
     sees_beyond = True
@@ -301,7 +300,7 @@ class ProductLimitEstimator(_Pooled):
         shares = shares_of(sales.size)
         demand = law.demand(shares)
         unseen = np.isinf(demand)
-        low = np.where(unseen, sales.max(), demand)  # beyond all that was ever seen
+        low = np.where(unseen, sales.max(), demand)  # beyond all observations
         sums = self._in_any_order(low, ends)
         if with_error:
             self._add_law_error(sums, law, shares, ends)
@@ -326,11 +325,11 @@ class ProductLimitEstimator(_Pooled):
         return np.asarray(np.minimum(enough / share, float(stock.size)))
 
     def _add_law_error(self, sums: Array, law: ProductLimit, shares: Array, ends: Indices) -> None:
-        """Add to the sums of each batch what the error of the law makes there."""
+        """Add the error of the demand distribution to the sums of each batch."""
         groups = min(LAW_GROUPS, ends.size)
         if groups < 2:
             return
-        # Each group is some batches in a row.
+        # Each group is a run of consecutive batches.
         edges = -(-np.arange(groups + 1) * ends.size // groups)
         periods = np.append(0, ends)[edges]
         some, nearest = self._representatives()
@@ -351,7 +350,7 @@ class ProductLimitEstimator(_Pooled):
             sums[edges[group] : edges[group + 1]] += change[group, nearest]
 
     def _representatives(self) -> tuple[Indices, Indices]:
-        """Candidates for which the error of the law is computed, and which stands for each."""
+        """Candidates for which that error is computed, and which of them represents each one."""
         count = len(self._policies)
         if count <= MOST_REPRESENTATIVES:
             return np.arange(count), np.arange(count)

@@ -2,18 +2,18 @@
 
 Let l = L_r - L_e. At the start of period t the expedited position x_t, all that will have
 arrived within L_e periods, is raised to z_e by an expedited order, and the total position to z_r
-by a regular one. If z_e <= z_r and nothing lay above z_r at the start, the total position is z_r
-after every order: all that is ordered is what was just sold. With y_t = max(x_t, z_e),
+by a regular one. If z_e <= z_r and the initial position is at most z_r, the total position is z_r
+after every order: the orders of a period replace its last sales. With y_t = max(x_t, z_e),
 
     Q^e_t = y_t - x_t,  Q^r_t = v_t - y_t,  v_{t+1} = y_t + Q^r_{t+1-l},  x_{t+1} = v_{t+1} - S_t,
 
-where S_t are the sales and v_t is x_t plus what is to be ordered. For L_e = 0 the stock after
-arrivals is y_t itself; otherwise it is what was left plus what entered the expedited position L_e
-periods ago. A policy with z_e > z_r never orders regularly: it is the policy (z_e, z_e).
+where S_t are the sales and v_t is x_t plus the orders to be placed. For L_e = 0 the stock after
+arrivals is y_t itself; otherwise it is the stock left over plus what entered the expedited position
+L_e periods ago. A policy with z_e > z_r never orders regularly: it is the policy (z_e, z_e).
 
-The state of a policy is a column with x, v, the stock left, what is left of the expedited
+The state of a policy is a column with x, v, the stock left over, what is left of the expedited
 position, the last l - 1 regular orders and the last L_e entries; ``clock`` counts periods and
-tells the slots of these two rings.
+determines the slots of these two rings.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _STATE = 2
 
 
 def _periods(slots: int, ahead: int, pair: bool) -> Any:
-    """Compile all periods of a batch, by one or by two, for rings of no, one or more slots.
+    """Compile the loop over a batch, by one or two periods, for rings of no, one or more slots.
 
-    In registers, two periods take little longer than one; a ring of one slot is handed on from the
+    In registers, two periods take little longer than one; a ring of one slot is passed from the
     first to the second. With L_e = 0 the stock is y itself, with L_e = 1 all that was left of the
     expedited position.
     """
@@ -115,7 +115,7 @@ def _periods(slots: int, ahead: int, pair: bool) -> Any:
                         work[_COST, j] += held + dearer * ((y0 - x0) + (y1 - x1)) - sold_in_both
         return stop - (stop - start) % by
 
-    # Compiled code is kept by name: processes that compile at the same time must not mix them up.
+    # Compiled code is cached by name: processes that compile at the same time need distinct names.
     kernel.__name__ = kernel.__qualname__ = f"_{'two' if pair else 'one'}_{slots}_{ahead}"
     return njit(cache=True, nogil=True, error_model="numpy")(kernel)
 
@@ -138,7 +138,7 @@ _two_2_2 = _periods(2, 2, True)
 
 @njit(cache=True, inline="always")
 def _advance(work, width, demand, start, stop, clock, slots, ahead, costs):  # type: ignore[no-untyped-def]
-    """All periods of a batch: by two as far as they go, the rest by one."""
+    """All periods of a batch: in pairs as far as possible, the rest one by one."""
     t = start
     if slots == 0 and ahead == 0:
         t = _two_0_0(work, width, demand, t, stop, clock, slots, ahead, costs)
@@ -167,7 +167,7 @@ def _advance(work, width, demand, start, stop, clock, slots, ahead, costs):  # t
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _order_cost(work, width, factor):  # type: ignore[no-untyped-def]
-    """Add what is to be ordered, v - x, times a factor to the cost."""
+    """Add the orders to be placed, v - x, times a factor to the cost."""
     for j in range(width):
         work[_COST, j] += factor * (work[_V, j] - work[_X, j])
 
@@ -212,9 +212,9 @@ def start_state(
 ) -> Array:
     """The state of policies, an array (n, 2) of (z_e, z_r), in which replay begins.
 
-    ``held`` is an array (1 + L_r + L_e, n): stock on hand, then the regular and the expedited
-    orders on their way, oldest first; nothing of all that if not given. Neither the total position
-    nor z_e plus what lies outside the expedited position may be above the larger level.
+    ``held`` is an array (1 + L_r + L_e, n): on-hand stock, then the regular and the expedited
+    pipeline, oldest first; empty by default. Neither the total position nor z_e plus the orders
+    outside the expedited position may be above the larger level.
 
     >>> start_state(np.array([[2.0, 5.0]]), (2, 0))[:, 0]
     array([0., 5., 0., 0., 0.])
@@ -228,7 +228,7 @@ def start_state(
     outside = under_way[ahead + 1 :]
     position = held[0] + inside.sum(axis=0) + expedited.sum(axis=0)
     top = policies.max(axis=1)
-    # v is x plus what is to be ordered: z_r less what lies outside the expedited position.
+    # v is x plus the orders to be placed: z_r minus the orders outside the expedited position.
     rows = [
         position,
         top - outside.sum(axis=0),
@@ -250,11 +250,11 @@ def replay(
     costs: tuple[float, float, float, float],
     threads: int = 1,
 ) -> Array:
-    """Advance all policies over one path of demand, ``state`` changed in place.
+    """Advance all policies along one demand path, ``state`` changed in place.
 
     Parameters
     ----------
-    demand : array (periods,). What every policy faces.
+    demand : array (periods,). Demand, common to all policies.
     ends : array (batches,). The period after the last one of each batch, ascending.
     policies : array (n, 2) of (z_e, z_r).
     state, clock : the state, and the periods since it was started.
@@ -320,8 +320,8 @@ def roll_out(
 ) -> Array:
     """Play (z_e, z_r) on the real system by the paper's formulae.
 
-    ``state`` is changed in place: the stock on hand, the regular and the expedited orders under
-    way, oldest first.
+    ``state`` is changed in place: on-hand stock, then the regular and the expedited pipeline,
+    oldest first.
 
     Returns
     -------
@@ -343,7 +343,7 @@ def _follow(z_e, z_r, on_hand, regular, expedited, stock, sales, tolerance, bad)
         if abs(expected - stock[t]) > tolerance:
             bad[t] = True
             expected = stock[t]
-        # Within the tolerance the expected stock counts: roundings of records would add up.
+        # Within the tolerance the expected stock is used: rounding of records would add up.
         on_hand = max(expected - sales[t], 0.0) if sales[t] < stock[t] else 0.0
     return on_hand
 
@@ -359,8 +359,8 @@ def follow(
 ) -> tuple[float, Mask]:
     """Track the real system from its records, the pipelines changed in place.
 
-    ``policies`` has z_e and z_r of each period, an array (2, periods). Returns the stock left, and
-    in which periods the stock was not what the orders explain.
+    ``policies`` has z_e and z_r of each period, an array (2, periods). Returns the stock left over,
+    and in which periods the stock is inconsistent with the orders.
     """
     bad = np.zeros(stock.size, dtype=np.bool_)
     left = _follow(

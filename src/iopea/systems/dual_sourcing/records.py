@@ -1,9 +1,8 @@
 """Whether the records of a shop with two suppliers fit the model, and the likely reason if not.
 
-The estimators of :mod:`iopea.systems.dual_sourcing.estimators` need stock and sales alone. That the
-stock is what the orders of the policy explain is checked nevertheless: where it is not, the lead
-times or the orders are others than the problem says, and candidates that are simulated with these
-say nothing of the shop.
+The estimators of :mod:`iopea.systems.dual_sourcing.estimators` need only stock and sales. Whether
+the stock is consistent with the policy's orders is checked nevertheless: if it is not, lead times
+or orders differ from the problem, and simulated candidates are not informative about the shop.
 """
 
 from __future__ import annotations
@@ -17,23 +16,23 @@ from iopea.systems.dual_sourcing import kernel as kernels
 from iopea.systems.shop.records import FITS, tolerance
 from iopea.types import Array, Mask, Trajectory
 
-#: Records that are looked at for the reason.
+#: Number of latest records that are searched for the reason.
 MOST_RECORDS = 1024
-#: By how much lead times are tried to be others.
+#: Changes of lead times that are tried.
 _OTHER_LEAD_TIMES = (-2, -1, 1, 2)
 #: Share of the inconsistent steps that a reason may leave.
 _LEFT = 0.25
-#: Share of the arrivals that are multiples of a case, and of the sales that may be as well.
+#: Least share of arrivals that are multiples of a case, and largest share of sales that are.
 _MULTIPLES, _OF_SALES = 0.95, 0.75
-#: Cases that are looked for, in units of the smallest difference of arrivals.
+#: Case sizes that are tried, in units of the smallest difference of arrivals.
 _CASES = range(2, 145)
 
-# Rows of what is kept.
+# Rows of the kept records.
 _EXPEDITED, _REGULAR, _STOCK, _SALES, _GAP = range(5)
 
 
 class DualRecords(Stateful):
-    """Follows the real system, counts the steps that don't fit, and can say why.
+    """Tracks the real system, counts inconsistent steps, and finds the likely reason.
 
     Attributes
     ----------
@@ -57,16 +56,16 @@ class DualRecords(Stateful):
 
     @property
     def pipelines(self) -> tuple[Array, Array]:
-        """Regular and expedited orders on their way, oldest first."""
+        """The regular and the expedited pipeline, oldest first."""
         return self._regular, self._expedited
 
     @property
     def inconsistent(self) -> int:
-        """Steps whose stock is not what the orders explain."""
+        """Number of steps whose stock is inconsistent with the orders."""
         return self._faults
 
     def add(self, trajectory: Trajectory) -> None:
-        """Take in records; after a gap, and at first, orders under way are unknown for a while."""
+        """Add records; at first, and after a gap, the pipeline is unknown for a while."""
         steps = len(trajectory)
         gap = trajectory.columns.get("gap", np.zeros(steps))
         stock, sales = trajectory["stock"], trajectory["sales"]
@@ -81,7 +80,7 @@ class DualRecords(Stateful):
         self._rows = np.concatenate([self._rows, rows], axis=1)[:, -MOST_RECORDS:]
 
     def _unjudged(self, gap: Array) -> Iterator[tuple[int, int]]:
-        """Stretches in which it is unknown what is under way."""
+        """Stretches in which the pipeline is unknown."""
         wait = self._lead_times[0] + 1
         yield 0, min(self._unknown, gap.size)
         self._unknown = max(self._unknown - gap.size, 0)
@@ -95,7 +94,7 @@ class DualRecords(Stateful):
         pipelines: tuple[Array, ...],
         on_hand: float,
     ) -> tuple[Mask, float]:
-        """Which steps don't fit, and the stock left; ``pipelines`` are changed in place."""
+        """Inconsistent steps, and the stock left over; ``pipelines`` are changed in place."""
         regular, expedited = pipelines
         left, bad = kernels.follow(
             rows[: _REGULAR + 1], on_hand, regular, expedited, rows[_STOCK], rows[_SALES],
@@ -105,7 +104,7 @@ class DualRecords(Stateful):
 
     @property
     def contradiction(self) -> str | None:
-        """That the records don't fit, with the likely reason; None if they do."""
+        """Message if the records don't fit, with the likely reason; None if they do."""
         if self._faults <= FITS * self._steps or self._steps <= 2 * (self._lead_times[0] + 1):
             return None
         return (
@@ -143,13 +142,13 @@ class DualRecords(Stateful):
         )
 
     def _faults_with(self, rows: Array, lead_times: tuple[int, int]) -> int:
-        """Steps that don't fit with these lead times, once the state no longer matters."""
+        """Number of inconsistent steps with these lead times, after the initial state is gone."""
         pipelines = tuple(np.zeros(each) for each in lead_times)
         bad, _ = self._follow(rows, pipelines, 0.0)
         return int(bad[3 * (lead_times[0] + 1) :].sum())
 
     def _multiple(self) -> float:
-        """What nearly all arrivals are multiples of, and sales are not; 0 if nothing."""
+        """The number that nearly all arrivals, but not sales, are multiples of; 0 if none."""
         stock, sales = self._rows[_STOCK], self._rows[_SALES]
         arrived = stock[1:] - (stock[:-1] - sales[:-1])
         amounts, sold = arrived[arrived > self._near], sales[sales > self._near]
@@ -163,6 +162,6 @@ class DualRecords(Stateful):
 
 
 def _share(amounts: Array, multiple: float) -> float:
-    """Share of the amounts that are whole multiples."""
+    """Share of the amounts that are multiples."""
     numbers = amounts / multiple
     return float((np.abs(numbers - np.rint(numbers)) <= 1e-6 * (1 + numbers)).mean())

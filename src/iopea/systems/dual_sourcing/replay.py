@@ -1,6 +1,6 @@
 """Replay of dual-index policies along the sales of another one.
 
-Where the stock of a candidate is below the real one in every period, as in the sample-path order of
+If the stock of a candidate is never above the real one, as in the sample-path order for
 L_r - L_e = 1, its sales follow from the real ones, whether demand was censored or not.
 """
 
@@ -17,9 +17,9 @@ from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 
 
 class ReplayEstimator(DualEvaluator):
-    """Advances candidates along the sales of a policy that informs them on every path.
+    """Advances candidates along the sales of a policy that informs them on every sample path.
 
-    With ``claimed`` all candidates count as informed: so a claim that they are can be tested.
+    With ``claimed`` all candidates are treated as informed, to test a claim that they are.
     """
 
     saved = parts(
@@ -47,13 +47,13 @@ class ReplayEstimator(DualEvaluator):
         self._sums, self._sizes = np.empty((2, 0, len(policies)))
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed periods; those while stock lies above the policy don't count."""
+        """Add observed periods; those with a position above the policy's levels don't count."""
         if trajectory.policy != self._played or not evaluate:
             self._close()
             self._played, self._settled = trajectory.policy, False
         first = 0
         while evaluate and not self._settled and first < len(trajectory):
-            # Orders are rounded, so a position may lie a little above the level.
+            # By rounding, a position may lie slightly above the level.
             if self._position <= max(trajectory.policy) * (1 + SAME_POINT):
                 self._resume()
             else:
@@ -69,7 +69,7 @@ class ReplayEstimator(DualEvaluator):
         return len(trajectory) - first
 
     def _resume(self) -> None:
-        """Put all candidates that are told of in the real state, cut to their z_r."""
+        """Set all informed candidates to the real state, reduced to their z_r."""
         self._settled = True
         last = len(self._policies)
         if self._claimed:
@@ -90,7 +90,7 @@ class ReplayEstimator(DualEvaluator):
         )
 
     def _latest_first(self) -> list[int]:
-        """Rows of the held stock, that which arrives last first."""
+        """Rows of stock and pipeline, the last arrival first."""
         regular, expedited = self._system.lead_times
         rows = []
         for age in reversed(range(regular)):
@@ -100,7 +100,7 @@ class ReplayEstimator(DualEvaluator):
         return [*rows, 0]
 
     def _advance(self, ends: Indices) -> None:
-        """Make batches of the first pending periods."""
+        """Turn the first pending periods into batches."""
         sums = self._run(self._state, ends)
         self._clock += int(ends[-1])
         self._pending = self._pending[ends[-1] :]
@@ -124,12 +124,12 @@ class ReplayEstimator(DualEvaluator):
         return np.asarray(sums, dtype=np.float64)
 
     def _close(self) -> None:
-        """Make a batch of what is pending, before another policy is played."""
+        """Turn the pending periods into a batch, before another policy is played."""
         if self._pending.size:
             self._advance(np.array([self._pending.size], dtype=np.intp))
 
     def estimates(self) -> Estimates:
-        """Costs by batch, the one in progress included."""
+        """Costs by batch, including the one in progress."""
         sums, sizes = self._sums, self._sizes
         if self._pending.size:
             ends = np.array([self._pending.size], dtype=np.intp)
@@ -139,7 +139,7 @@ class ReplayEstimator(DualEvaluator):
         return Estimates(sums, sizes)
 
     def forget(self) -> None:
-        """Start counting anew, from the present states."""
+        """Drop all sums, but keep the states."""
         self._close()
         self._size = FIRST_BATCH
         self._sums, self._sizes = np.empty((2, 0, len(self._policies)))

@@ -20,8 +20,8 @@ BLOCK = 512
 #: Unused columns of the working copy: rows a power of two apart would share cache sets.
 _PADDING = 24
 
-# Rows of the working copy: Q, S and the cost, then the state: x, the stock left and the expedited
-# orders under way.
+# Rows of the working copy: Q, S and the cost, then the state: x, the stock left over and the
+# expedited pipeline.
 _ORDER, _LEVEL, _COST, _X, _LEFT, _RING = 0, 1, 2, 3, 4, 5
 #: The first rows of the working copy that are not part of the state.
 _STATE = 3
@@ -63,7 +63,7 @@ def roll_out(
 ) -> Array:
     """Play (Q, S) on the real system, whose state ``row`` is changed in place.
 
-    The state is the stock on hand, the regular and the expedited orders under way, oldest first.
+    The state is on-hand stock, then the regular and the expedited pipeline, oldest first.
     Returns an array (k + 4, periods): the state before each period, the expedited and the regular
     order, the stock after arrivals and the sales.
 
@@ -117,7 +117,7 @@ def _replay(demand, policies, state, clock, slow, ahead, costs, total):  # type:
 
 
 def start_state(policies: int, expedited_lead_time: int) -> Array:
-    """The state of so many policies in an empty system."""
+    """The state of this many policies in an empty system."""
     return np.zeros((_RING - _STATE + expedited_lead_time, policies))
 
 
@@ -129,11 +129,11 @@ def replay(
     lead_times: tuple[int, int],
     costs: tuple[float, float, float, float],
 ) -> Array:
-    """True cost of policies on one path of demand, ``state`` changed in place.
+    """True cost of policies on one demand path, ``state`` changed in place.
 
     Parameters
     ----------
-    demand : array (periods,). What every policy faces.
+    demand : array (periods,). Demand, common to all policies.
     policies : array (n, 2) of (Q, S).
     state, clock : the state, and the periods since it was started.
     lead_times : (L_r, L_e).
@@ -180,13 +180,13 @@ def slope(
     on_lost: float,
     total: float = 0.0,
 ) -> float:
-    """How the cost of observed periods changes with S, added to ``total`` one by one.
+    """Derivative of the cost of observed periods with respect to S, added to ``total`` one by one.
 
-    A slightly higher S raises the expedited position by as much as soon as an expedited order is
-    placed. ``held``, an array (1 + L_e,) that is changed in place, tells which part of that is in
-    the stock on hand, and which in each of the expedited orders under way. The part that is in the
-    stock of a period costs ``on_left`` (h) where something is left over. Otherwise it is sold, so
-    that it saves ``on_lost`` (p - c_e): the lost sale, less what it costs to order it again.
+    A slightly higher S raises the expedited position by the same amount once an expedited order is
+    placed. ``held``, an array (1 + L_e,) that is changed in place, has the parts of this in the
+    on-hand stock and in each order of the expedited pipeline. The part in the stock of a period
+    costs ``on_left`` (h) if something is left over. Otherwise it is sold and saves ``on_lost``
+    (p - c_e): the lost sale, minus the cost of reordering it.
 
     >>> held = np.zeros(1)
     >>> records = np.array([3.0, 3.0]), np.array([3.0, 1.0]), np.array([3.0, 2.0])
@@ -208,10 +208,10 @@ def _tally(values, size, sums):  # type: ignore[no-untyped-def]
 
 
 def tally(values: Array, size: int, sums: Array) -> None:
-    """Add values to ``sums``, changed in place, one by one: it does not matter how they are cut.
+    """Add values to ``sums``, in place and one by one, so that the split does not matter.
 
-    These are the sum of all, the sum of squares of the sums of ``size`` values in a row, and the
-    sum and the number of the values since the last of these.
+    ``sums`` has the sum of all values, the sum of squares of the batch sums over ``size`` values,
+    and the sum and the number of values in the batch in progress.
 
     >>> sums = np.zeros(4)
     >>> tally(np.array([1.0, 2.0, 3.0]), 2, sums)

@@ -2,7 +2,7 @@
 
 At the start of period t an expedited order Q^e_t and a regular order Q^r_t are placed; the orders
 Q^e_{t-L_e} and Q^r_{t-L_r} arrive, with L_r > L_e >= 0; demand D_t is met as far as the stock
-allows, and what is not met is lost and not seen.
+allows, and unmet demand is lost and not observed.
 
 Costs are h per unit left over, p per unit of lost demand, c_r and c_e per unit ordered. They are
 learned as pseudo-costs, without the term p D_t that no policy can change.
@@ -22,13 +22,13 @@ from iopea.types import Array
 
 
 class DualSourcingSystem(ShopSystem):
-    """What the manager of a lost-sales shop with two suppliers knows of it.
+    """A lost-sales shop with two suppliers: lead times and costs.
 
     Parameters
     ----------
     regular_lead_time, expedited_lead_time : int. Periods between order and arrival [L_r > L_e].
-    holding_cost, lost_sales_cost : float. Per unit left over, and of demand not met [h, p].
-    regular_cost, expedited_cost : float. Per unit ordered [c_r, c_e].
+    holding_cost, lost_sales_cost : float. Cost per unit left over, and of lost demand [h, p].
+    regular_cost, expedited_cost : float. Cost per unit ordered [c_r, c_e].
     """
 
     kind: ClassVar[str] = "dual-sourcing"
@@ -77,11 +77,11 @@ class DualSourcingSystem(ShopSystem):
 
     @property
     def empties_after(self) -> int:
-        """Regular orders under way have to arrive first."""
+        """The regular lead time, until the pipeline is empty."""
         return self.regular_lead_time
 
     def pseudo_costs(self, stock: Array, sales: Array, orders: Mapping[str, Array]) -> Array:
-        """Holding cost less what sales are worth, and what was ordered."""
+        """Pseudo-costs h (stock - sales) - p sales, plus ordering costs."""
         return np.asarray(
             self.holding_cost * (stock - sales)
             - self.lost_sales_cost * sales
@@ -90,7 +90,7 @@ class DualSourcingSystem(ShopSystem):
         )
 
     def true_costs(self, stock: Array, sales: Array, orders: list[Array], demand: Array) -> Array:
-        """Holding, lost sales, and what was ordered."""
+        """Cost of holding, lost sales and orders."""
         expedited, regular = orders
         return np.asarray(
             self.holding_cost * (stock - sales)
@@ -100,7 +100,7 @@ class DualSourcingSystem(ShopSystem):
         )
 
     def expedited_position(self, states: Array) -> Array:
-        """What will have arrived by the time an expedited order does, without it."""
+        """All that will have arrived when an expedited order placed now does, without it."""
         last = 1 + self.regular_lead_time
         soon = states[:, : 2 + self.expedited_lead_time].sum(axis=1)
         return np.asarray(soon + states[:, last:].sum(axis=1))

@@ -1,6 +1,6 @@
-r"""Runs of periods without demand, on which the constants of dual sourcing rest.
+r"""Runs of periods without demand, from which the constants of dual sourcing follow.
 
-Let Y be the first time that L_r periods in a row had no demand, each with probability γ. Then
+Let Y be the first time that L_r consecutive periods had no demand, each with probability γ. Then
 (label ``lem_consecutive_zero``)
 
     E[Y] = (1 - γ^L_r) / ((1-γ) γ^L_r),
@@ -20,12 +20,12 @@ from scipy.optimize import brentq
 
 from iopea.model import check_count, check_share
 
-#: The state of two policies may grow apart by this factor in a period.
+#: Factor by which the distance between the states of two policies may grow in a period.
 GROWTH = 4
 
 
 def expected_run_time(zero_probability: float, length: int) -> float:
-    """Expected periods until so many in a row had no demand [E Y_1].
+    """Expected periods until ``length`` consecutive ones had no demand [E Y_1].
 
     >>> expected_run_time(0.5, 2)
     6.0
@@ -38,7 +38,7 @@ def expected_run_time(zero_probability: float, length: int) -> float:
 def c_gamma(regular_lead_time: int) -> float:
     """The probability of no demand above which the Lipschitz constant is finite [c_γ].
 
-    The paper notes that 0.96 is enough for L_r = 2; by the exact law of the runs it is less.
+    The paper notes that 0.96 is enough for L_r = 2; the exact distribution of runs gives less.
 
     >>> round(c_gamma(2), 4)
     0.9478
@@ -71,7 +71,7 @@ def lipschitz(zero_probability: float, regular_lead_time: int, unit_costs: float
 
 
 def data_needed(zero_probability: float, regular_lead_time: int, delta: float) -> int:
-    """Steps from which on stock equal to z_r is frequent enough, up to δ [T_h(δ)].
+    """Steps after which stock equal to z_r is frequent enough with probability 1 - δ [T_h(δ)].
 
     sqrt(T_h) = (2 sqrt(2 log(2/δ)) + 2) / ((1-γ)² γ^L_r), as in the proof (``dip_th_bound``).
 
