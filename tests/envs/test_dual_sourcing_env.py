@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from stable_baselines3 import PPO
 from stable_baselines3.common.env_checker import check_env as check_with_sb3
 
+from environments import public_values
 from iopea.demand import Constant, Demand, Empirical, Exponential, Poisson
 from iopea.envs import DUAL_SOURCING, DualSourcingEnv, register
 from iopea.envs.inventory import NO_ORDER
@@ -364,15 +365,6 @@ def test_lost_demand_is_not_seen(one: Demand, other: Demand, regular: int, exped
     assert all((info[name] == other_info[name]).all() for name in info)
     assert envs[0].render() == envs[1].render()
     assert public_values(envs[0]) == public_values(envs[1])
-
-
-def public_values(env: DualSourcingEnv) -> dict[str, str]:
-    """Every public attribute that is no method, as text; of the generator, its state."""
-    names = [name for name in dir(env) if not name.startswith("_")]
-    values = {name: getattr(env, name) for name in names}
-    values["np_random"] = env.np_random.bit_generator.state
-    del values["unwrapped"]
-    return {name: str(value) for name, value in values.items() if not callable(value)}
 
 
 def test_revealed_demand_changes_nothing_else() -> None:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.common.env_checker import check_env as check_with_sb3
 
+from environments import public_values
 from iopea.demand import Constant, Demand, Empirical, Exponential, Poisson
 from iopea.envs import LOST_SALES, LostSalesEnv, register
 from iopea.envs.inventory import NO_ORDER
@@ -225,15 +226,6 @@ def test_lost_demand_is_not_seen(one: Demand, other: Demand, lead_time: int) -> 
     assert all((info[name] == other_info[name]).all() for name in info)
     assert text == other_text
     assert public == other_public
-
-
-def public_values(env: LostSalesEnv) -> dict[str, str]:
-    """Every public attribute that is no method, as text; of the generator, its state."""
-    names = [name for name in dir(env) if not name.startswith("_")]
-    values = {name: getattr(env, name) for name in names}
-    values["np_random"] = env.np_random.bit_generator.state
-    del values["unwrapped"]
-    return {name: str(value) for name, value in values.items() if not callable(value)}
 
 
 def test_revealed_demand_changes_nothing_else() -> None:
