@@ -1,8 +1,14 @@
 """Replay of any family along the records of a policy that informs others on every path.
 
-Where the stock of a candidate is never above the real one, its sales follow from the real ones,
-whether demand was censored or not. Candidates run on in states of their own from the beginning; a
-period that says nothing of a candidate is left out for it.
+Where the stock of a candidate is not above the real one, its sales follow from the real ones,
+whether demand was censored or not. A policy that informs a candidate on every path, and is played
+all along, always has as much stock.
+
+Hand-over. When another policy takes over, the real shop is where that one has left it, and may hold
+less than the candidates do: they go on in states of their own from the beginning. A candidate with
+more stock than is there waits, until the real stock is as large as its own. Whether it waits is
+decided by what happened before, and demand is independent from period to period, so that the demand
+of the periods that count has the law of all demand: waiting makes no estimate wrong.
 """
 
 from __future__ import annotations
@@ -16,14 +22,14 @@ from iopea.state import array, parts
 from iopea.systems.shop.records import FITS, tolerance
 from iopea.types import Array, Estimates, Mask, Policy, Trajectory
 
-#: Length of the first batches; at this many, neighbours are joined and batches become longer.
+#: Length of the first batches; number of batches at which adjacent ones are merged.
 FIRST_BATCH, MOST_BATCHES = 4, 256
 
 
 class PathReplay(Evaluator):
-    """Advances candidates along the sales of policies that inform them on every path.
+    """Advances candidates along the sales of policies that inform them on every sample path.
 
-    With ``claimed`` all candidates count as informed: so a claim that they are can be tested.
+    With ``claimed`` all candidates are treated as informed, to test a claim that they are.
     """
 
     saved = parts(
@@ -41,14 +47,14 @@ class PathReplay(Evaluator):
         self._real = np.zeros((1, wide))
         self._inconsistent = self._steps = 0
         self._states = np.zeros((len(policies), wide))
-        self._latest: tuple[Policy, Mask] | None = None  # the policy played, and whom it informs
+        self._latest: tuple[Policy, Mask] | None = None  # played, and those it informs
         self._size, self._filled = FIRST_BATCH, 0
-        # Costs and informative steps by policy: of the batch in progress, and the finished ones.
+        # Costs and informative steps by policy, for the batch in progress and the finished ones.
         self._running = np.zeros((2, len(policies)))
         self._batches = np.empty((2, 0, len(policies)))
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed periods, each of which counts for those that it informs."""
+        """Add observed periods, which count for the candidates that they inform."""
         stock, sales = trajectory["stock"], trajectory["sales"]
         most = self._problem.family.most_stock(self._problem.system)
         near = float(tolerance(np.array(most), None))
@@ -61,9 +67,9 @@ class PathReplay(Evaluator):
         informed = self._informed(trajectory.policy)
         done = 0
         while done < len(trajectory):
-            part = sales[done : done + self._size - self._filled]
-            self._advance(part, informed)
-            done += part.size
+            last = done + self._size - self._filled
+            self._advance(sales[done:last], stock[done:last] + near, informed)
+            done = last
         return len(trajectory)
 
     def _informed(self, played: Policy) -> Mask:
@@ -75,18 +81,16 @@ class PathReplay(Evaluator):
             self._latest = played, np.asarray(order.informed_by(last)[:last])
         return self._latest[1]
 
-    def _advance(self, sales: Array, informed: Mask) -> None:
-        """Take in periods of the batch in progress."""
+    def _advance(self, sales: Array, most: Array, informed: Mask) -> None:
+        """Take in periods of the batch in progress; ``most`` is the stock of which each tells."""
         system = self._problem.system
-        states = self._states[informed]
-        # Costs are added one by one, so that the bits don't depend on how periods are delivered.
-        (self._running[0, informed],) = self._rule.replay(
-            sales, np.array([sales.size]), self._policies[informed], states,
-            system.unit_costs[:2], np.array(system.order_costs), self._threads,
-            so_far=self._running[0, informed],
+        states, totals = self._states[informed], self._running[:, informed]
+        # Costs are added one by one, so that rounding does not depend on how periods are split.
+        self._rule.replay(
+            sales, self._policies[informed], states, totals, system.unit_costs[:2],
+            np.array(system.order_costs), None if self._claimed else most, self._threads,
         )  # fmt: skip
-        self._states[informed] = states
-        self._running[1, informed] += sales.size
+        self._states[informed], self._running[:, informed] = states, totals
         self._filled += sales.size
         if self._filled == self._size:
             self._batches = np.concatenate([self._batches, self._running[:, None]], axis=1)
@@ -108,24 +112,24 @@ class PathReplay(Evaluator):
 
     @property
     def contradiction(self) -> str | None:
-        """That the records don't fit the model, where more than 2 % of the steps don't."""
+        """Message if more than 2 % of the steps contradict the model."""
         if self._inconsistent <= FITS * self._steps:
             return None
         return (
             f"{self._inconsistent:,} of {self._steps:,} steps contradict the model, so that "
             "nothing more is eliminated on these records: check lead times, orders, and that the "
-            "stock is that after arrivals, before sales."
+            "stock was recorded after arrivals and before sales."
         )
 
     def estimates(self) -> Estimates:
-        """Costs by batch, the one in progress included."""
+        """Costs by batch, including the one in progress."""
         sums, sizes = self._batches
         if self._filled:
             sums, sizes = np.concatenate([self._batches, self._running[:, None]], axis=1)
         return Estimates(sums, sizes)
 
     def forget(self) -> None:
-        """Start counting anew, from the present states."""
+        """Drop all sums, but keep the states."""
         self._size, self._filled = FIRST_BATCH, 0
         self._running = np.zeros((2, len(self._policies)))
         self._batches = np.empty((2, 0, len(self._policies)))

@@ -1,9 +1,8 @@
 """Compiled loops over periods for any ordering rule.
 
-A rule is scalar Python: ``order(state, parameters, signal)`` gives the order, or a tuple of one
-for each source. It is compiled together with the loop that calls it, once per process and rule.
-Families with a closed form of their own have faster kernels; these loops are what every other
-family needs.
+A rule is scalar Python: ``order(state, parameters, signal)`` returns the order, or a tuple with one
+order for each source. It is compiled together with the loop that calls it, once per process and
+rule. Families with a closed form have faster kernels; all others use these loops.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from iopea.systems.shop.kernel import pass_periods_in_place
 from iopea.systems.shop.threads import in_threads
 from iopea.types import Array, Indices, PeriodCost, show_policy
 
-#: What is known of coming periods where nothing is.
+#: The signal where there is no information on future periods.
 NO_SIGNAL = np.zeros(0)
 #: Policies advanced together.
 BLOCK = 64
@@ -30,13 +29,13 @@ BLOCK = 64
 
 @njit(inline="always")
 def place(state, parameters, signal, orders):  # type: ignore[no-untyped-def]
-    """Write the orders of a rule; rebound by :func:`_compiled`."""
+    """Write the orders of a rule; replaced by :func:`_compiled`."""
     orders[0, 0] = 0.0
 
 
 @njit(inline="always")
 def own_cost(stock, sales, order):  # type: ignore[no-untyped-def]
-    """The user's cost beside holding and lost sales; rebound by :func:`_compiled`."""
+    """The user's cost besides holding and lost sales; replaced by :func:`_compiled`."""
     return 0.0
 
 
@@ -61,7 +60,7 @@ def _roll_out(parameters, signal, demand, state, offsets, leads, until_empty, co
 
 
 def _trace(parameters, signal, demand, state, offsets, leads, columns):  # type: ignore[no-untyped-def]
-    """Play one policy, and write down the state before each period."""
+    """Play one policy, and record the state before each period."""
     wide, sources = state.shape[1], leads.shape[0]
     orders = np.empty((1, sources))
     records = np.empty((1, 2))
@@ -76,7 +75,7 @@ def _trace(parameters, signal, demand, state, offsets, leads, columns):  # type:
 
 
 def _follow(parameters, signal, state, stock, sales, offsets, leads, tolerance, bad):  # type: ignore[no-untyped-def]
-    """Follow the real system by its records, and mark what the orders don't explain."""
+    """Track the real system by its records, and mark periods inconsistent with the orders."""
     orders = np.empty((1, leads.shape[0]))
     records = np.empty((1, 2))
     nothing = np.zeros((1, 1))
@@ -87,12 +86,12 @@ def _follow(parameters, signal, state, stock, sales, offsets, leads, tolerance, 
         if abs(there - stock[t]) > tolerance:
             bad[t] = True
             there = stock[t]
-        # Within the tolerance the expected stock counts: roundings of records would add up.
+        # Within the tolerance the expected stock is used: rounding of records would add up.
         state[0, 0] = max(there - sales[t], 0.0) if sales[t] < stock[t] else 0.0
 
 
 def _replay(  # type: ignore[no-untyped-def]
-    demand, ends, policies, signal, states, offsets, leads, costs, on_orders, sums, start, stop,
+    demand, most, policies, signal, states, offsets, leads, costs, on_orders, totals, start, stop,
     charged,
 ):  # fmt: skip
     holding, price = costs
@@ -100,24 +99,27 @@ def _replay(  # type: ignore[no-untyped-def]
     records = np.empty((1, 2))
     for j in range(start, stop):
         state = states[j : j + 1]
-        t = 0
-        for b in range(ends.shape[0]):
-            total = sums[b, j]
-            while t < ends[b]:
-                place(state[0], policies[j], signal, orders)
-                pass_periods_in_place(state, orders, demand[t : t + 1], offsets, leads, records)
-                stock, sales = records[0, 0], records[0, 1]
-                total += holding * (stock - sales) - price * sales
-                for source in range(leads.shape[0]):
-                    total += on_orders[source] * orders[0, source]
-                if charged:
-                    total += own_cost(stock, sales, orders[0, 0])
-                t += 1
-            sums[b, j] = total
+        total, periods = totals[0, j], totals[1, j]
+        for t in range(demand.shape[0]):
+            place(state[0], policies[j], signal, orders)
+            there = state[0, 0]
+            for source in range(leads.shape[0]):
+                there += state[0, offsets[source]] if leads[source] > 0 else orders[0, source]
+            if there > most[t]:
+                continue
+            pass_periods_in_place(state, orders, demand[t : t + 1], offsets, leads, records)
+            stock, sales = records[0, 0], records[0, 1]
+            total += holding * (stock - sales) - price * sales
+            for source in range(leads.shape[0]):
+                total += on_orders[source] * orders[0, source]
+            if charged:
+                total += own_cost(stock, sales, orders[0, 0])
+            periods += 1.0
+        totals[0, j], totals[1, j] = total, periods
 
 
 def _placing(order: Any, sources: int) -> Callable[..., Any]:
-    """A rule that writes its orders, of one source or of several."""
+    """A function that writes the orders of a rule, for one source or several."""
     rule = order if hasattr(order, "py_func") else njit(order)
     if sources == 1:
 
@@ -145,19 +147,19 @@ def _compiled(kernel: FunctionType, order: Any, sources: int, own: PeriodCost | 
 
 
 def _reason(error: Exception) -> str:
-    """The line of an error of the compiler that says most."""
+    """The most informative line of a compiler error."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if "rror" in line or "nknown" in line or "nvalid" in line]
-    return (telling or lines or ["nothing"])[0]
+    causes = [line for line in lines if "rror" in line or "nknown" in line or "nvalid" in line]
+    return (causes or lines or ["nothing"])[0]
 
 
 def _refuse_wrong(policy: Array, orders: Array) -> None:
-    """Refuse orders that are none."""
+    """Refuse negative orders and those that are not finite."""
     wrong = ~((orders >= 0) & np.isfinite(orders))
     if wrong.any():
         raise InputError(
             f"The rule of policy {show_policy(tuple(policy))} orders {orders[wrong][0]}: an order "
-            "is a finite number of at least 0."
+            "must be a finite number of at least 0."
         )
 
 
@@ -166,9 +168,9 @@ class CompiledRule:
 
     Parameters
     ----------
-    order : callable. ``order(state, parameters, signal)``, a number or a tuple of them.
-    offsets, leads : arrays (sources,). Where the orders under way of a source begin in a state, and
-        its lead time; see :func:`iopea.systems.shop.kernel.pass_periods`.
+    order : callable. ``order(state, parameters, signal)``, returning a number or a tuple of them.
+    offsets, leads : arrays (sources,). Where the pipeline of a source begins in a state, and its
+        lead time; see :func:`iopea.systems.shop.kernel.pass_periods`.
     own : callable, optional. A further cost of (stock after arrivals, sales, order) per period.
 
     Examples
@@ -187,7 +189,7 @@ class CompiledRule:
         self._places = (offsets, leads)
 
     def _loop(self, kernel: Any, own: PeriodCost | None = None) -> Callable[..., Any]:
-        """A loop with this rule; what can't be compiled is refused in a sentence."""
+        """A loop with this rule; a rule that can't be compiled is refused in a sentence."""
         sources = self._places[1].size
         compiled = _compiled(kernel, self._order, sources, own)
 
@@ -198,13 +200,13 @@ class CompiledRule:
                 expected = "a number" if sources == 1 else f"a tuple of {sources} numbers"
                 raise InputError(
                     "The rule order(state, parameters, signal) can't be compiled: it must be plain "
-                    f"scalar Python that gives {expected}. Numba says: {_reason(error)}"
+                    f"scalar Python that returns {expected}. Numba says: {_reason(error)}"
                 ) from None
 
         return call
 
     def orders(self, policies: Array, states: Array, signal: Array = NO_SIGNAL) -> Array:
-        """What policies, an array (n, d), order in states, an array (n, k): (n, sources)."""
+        """Orders of policies, an array (n, d), in states, an array (n, k): (n, sources)."""
         orders = np.empty((len(states), self._places[1].size))
         parameters = np.ascontiguousarray(
             np.broadcast_to(policies, (len(states), policies.shape[1]))
@@ -234,7 +236,7 @@ class CompiledRule:
         return columns[:, :played]
 
     def trace(self, policy: Array, demand: Array, state: Array, signal: Array = NO_SIGNAL) -> Array:
-        """Play a policy, and write down the state before each period, too.
+        """Play a policy, and also record the state before each period.
 
         Returns
         -------
@@ -255,11 +257,11 @@ class CompiledRule:
         tolerance: float,
         signal: Array = NO_SIGNAL,
     ) -> int:
-        """Follow the real system by its records, ``state`` (1, k) changed in place.
+        """Track the real system by its records, ``state`` (1, k) changed in place.
 
         Returns
         -------
-        int : periods in which the stock was not what the orders explain.
+        int : number of periods whose stock is inconsistent with the orders.
         """
         bad = np.zeros(stock.size, dtype=np.bool_)
         self._loop(_follow)(policy, signal, state, stock, sales, *self._places, tolerance, bad)
@@ -268,40 +270,35 @@ class CompiledRule:
     def replay(
         self,
         demand: Array,
-        ends: Indices,
         policies: Array,
         states: Array,
+        totals: Array,
         costs: tuple[float, float],
         on_orders: Array,
+        most: Array | None = None,
         threads: int = 1,
         signal: Array = NO_SIGNAL,
-        so_far: Array | None = None,
-    ) -> Array:
-        """Advance policies over one path of demand, their ``states`` (n, k) changed in place.
+    ) -> None:
+        """Advance policies along one demand path, their ``states`` (n, k) changed in place.
 
         Parameters
         ----------
-        demand : array (periods,). What every policy faces.
-        ends : array (batches,). The period after the last one of each batch, ascending.
+        demand : array (periods,). The demand path, common to all policies.
         policies : array (n, d).
+        totals : array (2, n). To which the cost of each policy is added, without the term p D_t
+            that no order changes, and the periods that count for it.
         costs : holding and lost-sales cost per unit [h, p].
         on_orders : array (sources,). Cost per unit ordered.
-        so_far : array (n,), optional. What the first batch has cost before.
-
-        Returns
-        -------
-        array (batches, n) : cost of each batch, without the term p D_t that no order changes.
+        most : array (periods,), optional. The largest stock after arrivals of which a period
+            tells; policies with more wait for a later one.
         """
-        sums = np.zeros((len(ends), len(policies)))
-        if so_far is not None:
-            sums[0] = so_far
         loop = self._loop(_replay, self._own)
+        limits = np.full(demand.size, np.inf) if most is None else most
 
         def advance(start: int, stop: int) -> None:
             loop(
-                demand[:, None], ends, policies, signal, states, *self._places, costs, on_orders,
-                sums, start, stop, self._own is not None,
+                demand[:, None], limits, policies, signal, states, *self._places, costs, on_orders,
+                totals, start, stop, self._own is not None,
             )  # fmt: skip
 
         in_threads(advance, len(policies), demand.size, BLOCK, threads)
-        return sums
