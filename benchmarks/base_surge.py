@@ -1,9 +1,9 @@
-"""BASA beside the clairvoyant tailored base-surge policy, in both profiles of the paper.
+"""BASA compared with the clairvoyant base-surge policy, in both profiles of the paper.
 
 ``python benchmarks/base_surge.py --seeds 4 --horizons 10000 100000 1000000`` prints, for every
-dual-sourcing setting, the gap of what is recommended to the best base-surge policy, on the same
-path of demand, and regret as a share of its cost. Normal demand has mean M/2 as published and M/3
-as stated; the expedited cost is charged as stated, and not as published.
+dual-sourcing setting, the gap of the recommendation to the best base-surge policy, on the same
+demand path, and regret as a share of its cost. Normal demand has mean M/2 as published and M/3
+as stated; the expedited cost is charged as stated, but not as published.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""What not knowing the long-run variance costs: lost sales with a lead time of 50, T = 10^5.
+"""The price of estimating the long-run variance: lost sales with a lead time of 50, T = 10^5.
 
-The surviving range of the default rule beside that of the same rule which is told the true
+Compares the surviving range of the default rule with that of the same rule given the true
 long-run variance of every difference, from 16 million periods. Run with
 ``python benchmarks/slow_power.py [runs]``; about a minute.
 """

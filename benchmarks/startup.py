@@ -1,6 +1,6 @@
-"""How long the command line takes to answer, beside a bare Typer app of two commands.
+"""Start-up time of the command line, compared with a bare Typer app of two commands.
 
-Runs alternate, so that what else the machine does falls on all of them; ratios are of medians.
+Runs alternate, so that other load on the machine affects all of them; ratios are of medians.
 The aim: `iopea --help` and `iopea learn --help` take at most 1.5 times the bare app's `--help`.
 """
 
@@ -54,7 +54,7 @@ def main() -> None:
             "iopea learn --help": [*IOPEA, "learn", "--help"],
         }
         for command in commands.values():
-            seconds(command)  # once, so that all files are compiled and in memory
+            seconds(command)  # warm-up: compiles and caches all files
         times: dict[str, list[float]] = {name: [] for name in commands}
         for _ in range(runs):
             for name, command in commands.items():

@@ -1,9 +1,9 @@
-"""Records that contradict the model, with and without the columns that tell what happened.
+"""Records that contradict the model, with and without the columns ordered, received and gap.
 
 100 runs of 1,500 periods each, Poisson(8) demand, h = 1, p = 10, levels 0 to 80. For every kind:
-runs that lost the best level of the shop that made the records, runs that named the right reason,
-and the mean number of surviving levels, beside that of clean records of the same shop (where only
-the lead time differs, of a learner that was told the right one).
+runs that eliminated the best level of the shop that made the records, runs that named the right
+reason, and the mean number of surviving levels, also relative to clean records of the same shop
+(where only the lead time differs, with a learner that knows the right one).
 
 Run with ``python benchmarks/told_records.py [runs]``; about five minutes.
 """
@@ -72,7 +72,7 @@ def measure(runs: int, floor: dict[str, Any], told: bool) -> tuple[int, int, flo
 
 
 def clean(runs: int, lead_time: int) -> float:
-    """Levels that survive clean records of a shop whose lead time was told rightly."""
+    """Mean number of surviving levels on clean records, with the right lead time."""
     left = 0.0
     for seed in range(SEED, SEED + runs):
         learner = iopea.IOPEA(shop(lead_time), horizon=PERIODS)

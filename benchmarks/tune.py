@@ -1,11 +1,11 @@
 """Choose the learners' hyperparameters: ``make tune`` or ``python benchmarks/tune.py [NAMES]``.
 
-For each learner the file src/iopea/learners/tuning/NAME.toml holds the space that is searched,
-the settings of the paper it is searched on, by kind of problem, and seeds that no comparison
-uses. Every point of the space is run on all of them. The one is chosen with the least sum of the
-largest gap of any run's recommendation and the mean regret, as shares of the best cost: what is
-learned must be good every time, and learning must not cost much. The file is written anew with it;
-nothing else in it is changed.
+For each learner the file src/iopea/learners/baselines/tuning/NAME.toml holds the search space, the
+paper's settings on which it is searched, by kind of problem, and seeds that no comparison uses.
+Every point of the space is run on all of them. The chosen point has the least sum of the largest
+gap of any run's recommendation and the mean regret, as shares of the best cost: recommendations
+must be good in every run, and learning must not cost much. The choice is written to the file;
+nothing else in it changes.
 """
 
 import argparse
@@ -54,7 +54,7 @@ def score(
 
 
 def with_choice(text: str, kind: str, point: dict[str, Any]) -> str:
-    """The text of a file with another table of what was chosen for a kind of problem."""
+    """The text of a file with a new ``[chosen]`` table for a kind of problem."""
     lines = [f"[chosen.{kind}]", *(f"{key} = {as_toml(value)}" for key, value in point.items())]
     table = "\n".join(lines) + "\n"
     pattern = re.compile(rf"^\[chosen\.{re.escape(kind)}\]\n(?:[^\[\n].*\n?)*", re.MULTILINE)
@@ -89,7 +89,7 @@ def tune(name: str, kinds: list[str], workers: int) -> None:
         _, _, chosen = min(rows, key=lambda row: row[0] + row[1])
         print(f"{name} {kind}: chosen {chosen}", flush=True)
         text = with_choice(path.read_text("utf-8"), kind, chosen)
-        if kind == next(iter(content["settings"])):  # other kinds get what the first one has
+        if kind == next(iter(content["settings"])):  # also the default of other kinds
             text = with_choice(text, "default", {**content["chosen"]["default"], **chosen})
         path.write_text(text, "utf-8")
 

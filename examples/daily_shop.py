@@ -1,6 +1,6 @@
 """A shop that reports once a day and saves the learner every night.
 
-Half-way through everything is loaded anew, as after a restart of the machine.
+Half-way through, everything is loaded from disk, as after a restart of the machine.
 """
 
 import tempfile

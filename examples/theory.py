@@ -2,7 +2,7 @@
 
 import iopea
 
-# Three shops; a level tells of all lower levels of its own shop, and of no other shop.
+# Three shops; a level informs all lower levels of its own shop, and no other shop.
 levels = [(shop, level) for shop in range(3) for level in range(4)]
 order = iopea.InformationOrder.from_relation(levels, lambda a, b: a[0] == b[0] and b[1] <= a[1])
 print(f"width {order.width()}, maximal {[levels[i] for i in order.maximal()]}")

@@ -1,7 +1,7 @@
-"""A shop that orders in whole cases of 12, and tells what was really ordered and received.
+"""A shop that orders in whole cases of 12, and records what was really ordered and received.
 
 Without these two columns the records contradict the model, nothing is eliminated, and the learner
-says why. With them the cases are followed, and the range closes in on the best level.
+says why. With them the cases are taken into account, and the range narrows to the best level.
 """
 
 import numpy as np
