@@ -398,7 +398,7 @@ class Problem:
                 continue
             if key in default.model_fields:
                 raise InputError(
-                    f"{key} is a key of {default.kind} policies, but another family is given as "
+                    f"{key} is a key of {default.kind} policies, but a family is given as "
                     "policies: leave one of them out."
                 )
             raise unknown(f"key in {cls.__name__}", key, known)
