@@ -104,6 +104,12 @@ class Rule(ABC):
     #: last is recommended instead of the estimated best one.
     draws_ties: ClassVar[bool] = False
 
+    def __init_subclass__(cls) -> None:
+        """A rule without a name has that of its class."""
+        super().__init_subclass__()
+        if "name" not in vars(cls):
+            cls.name = cls.__name__
+
     def __init__(self, setting: Setting | None = None) -> None:
         self._setting = setting
         if setting is not None:

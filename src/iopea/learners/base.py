@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from iopea.errors import InputError
 from iopea.model import check_count
@@ -148,9 +148,9 @@ class Learner(Stateful, ABC):
             raise InputError(f"Cannot load {type(state).__name__}: a state is a dictionary.")
         for key, mine in expected.items():
             if state.get(key) != mine:
+                where, theirs, own = _difference(key, state.get(key), mine)
                 raise InputError(
-                    f"Cannot load a state whose {key} is {state.get(key)!r}: this learner's is "
-                    f"{mine!r}."
+                    f"Cannot load a state whose {where} is {theirs!r}: this learner's is {own!r}."
                 )
         before = self._state()
         try:
@@ -235,6 +235,15 @@ class Learner(Stateful, ABC):
 
     def _load(self, state: State) -> None:
         restore(self, state)
+
+
+def _difference(name: str, one: Any, other: Any) -> tuple[str, Any, Any]:
+    """The first entry in which two values differ, by its name."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        for key in {**other, **one}:
+            if one.get(key) != other.get(key):
+                return _difference(f"{name}.{key}", one.get(key), other.get(key))
+    return name, one, other
 
 
 def _shown(played: Policy | Controller) -> str:

@@ -323,10 +323,16 @@ class IOPEA(Learner):
         if self.rule.draws_ties:
             rng = np.random.Generator(np.random.PCG64(seed_for("ties", self.seed, self.epoch)))
         self._queue = self._pool.maximal(rng)
-        self._remaining = self.rule.epoch_length(self.epoch)
+        self._remaining = self._epoch_length()
         if not self.rule.pooled:
             self._pool.evaluator.forget()
             self._observed = 0
+
+    def _epoch_length(self) -> int:
+        """Steps of each policy in this epoch, by the rule."""
+        return check_count(
+            f"The epoch length of the rule {self.rule.name!r}", self.rule.epoch_length(self.epoch)
+        )
 
     def _ask(self) -> Play:
         if self._returning:
@@ -394,7 +400,7 @@ class IOPEA(Learner):
             return
         self._returning = self.restart == "return" and judging and not evaluator.at_start
         self._queue.pop(0)
-        self._remaining = self.rule.epoch_length(self.epoch)
+        self._remaining = self._epoch_length()
         if not self._queue:
             self._close_epoch(steps)
 

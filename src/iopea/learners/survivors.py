@@ -135,6 +135,7 @@ class Listed(Pool):
             return float("inf")
         order = self.order.restrict(self._alive)
         outcome = rule.eliminate(estimates, self.surviving, epoch, order, self._look)
+        _check_outcome(rule, outcome, self.survivors)
         self._look = None if outcome.look is None else outcome.look.kept(outcome.keep)
         self._starved = outcome.starved
         self._provisional = outcome.provisional if self.evaluator.sees_beyond else None
@@ -171,6 +172,22 @@ class Listed(Pool):
 
     def _policy(self, index: np.intp) -> Policy:
         return tuple(map(float, self.policies[index]))
+
+
+def _check_outcome(rule: Rule, outcome: Elimination, survivors: int) -> None:
+    """Refuse what a rule may not decide: it keeps at least one of the survivors."""
+    if not isinstance(outcome, Elimination):
+        raise InputError(
+            f"The rule {rule.name!r} must return an Elimination, not {type(outcome).__name__}."
+        )
+    keep = outcome.keep
+    if not isinstance(keep, np.ndarray) or keep.dtype != np.bool_ or keep.shape != (survivors,):
+        raise InputError(
+            f"The rule {rule.name!r} must say of each of {survivors} policies whether to keep it, "
+            f"by a boolean array of shape ({survivors},)."
+        )
+    if not keep.any():
+        raise InputError(f"The rule {rule.name!r} keeps no policy: at least one must survive.")
 
 
 class Implicit(Pool):

@@ -1,14 +1,14 @@
-"""Replay of any family along the records of a policy that informs others on every path.
+"""Replay of any family along the records of a policy that informs others on every sample path.
 
 Where the stock of a candidate is not above the real one, its sales follow from the real ones,
-whether demand was censored or not. A policy that informs a candidate on every path, and is played
-all along, always has as much stock.
+whether demand was censored or not. A policy that informs a candidate on every sample path, and is
+played from the beginning, always has at least as much stock.
 
-Hand-over. When another policy takes over, the real shop is where that one has left it, and may hold
-less than the candidates do: they go on in states of their own from the beginning. A candidate with
-more stock than is there waits, until the real stock is as large as its own. Whether it waits is
-decided by what happened before, and demand is independent from period to period, so that the demand
-of the periods that count has the law of all demand: waiting makes no estimate wrong.
+Hand-over. When another policy takes over, the real shop is in the state that the last one left, and
+may hold less than the candidates, which have their own states from the beginning. A candidate with
+more stock than the real shop waits until the real stock is at least its own. Whether it waits
+depends only on the past, and demand is independent from period to period, so the demand of the
+periods that count has the distribution of all demand: waiting causes no bias.
 """
 
 from __future__ import annotations
@@ -76,13 +76,20 @@ class PathReplay(Evaluator):
         if self._claimed:
             return np.ones(len(self._policies), dtype=np.bool_)
         if self._latest is None or self._latest[0] != played:
-            last = len(self._policies)
-            order = self._problem.order(np.vstack([self._policies, played]))
-            self._latest = played, np.asarray(order.informed_by(last)[:last])
+            self._latest = played, self._informed_by(played)
         return self._latest[1]
 
+    def _informed_by(self, played: Policy) -> Mask:
+        """Whom a policy informs: by the order on the candidates, where it is one of them."""
+        itself = (self._policies == np.array(played)).all(axis=1)
+        if itself.any():
+            return np.asarray(self._problem.order(self._policies).informed_by(int(itself.argmax())))
+        last = len(self._policies)
+        order = self._problem.order(np.vstack([self._policies, played]))
+        return np.asarray(order.informed_by(last)[:last])
+
     def _advance(self, sales: Array, most: Array, informed: Mask) -> None:
-        """Take in periods of the batch in progress; ``most`` is the stock of which each tells."""
+        """Add periods of the batch in progress, each informative up to the stock ``most``."""
         system = self._problem.system
         states, totals = self._states[informed], self._running[:, informed]
         # Costs are added one by one, so that rounding does not depend on how periods are split.

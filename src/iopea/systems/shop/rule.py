@@ -285,12 +285,12 @@ class CompiledRule:
         ----------
         demand : array (periods,). The demand path, common to all policies.
         policies : array (n, d).
-        totals : array (2, n). To which the cost of each policy is added, without the term p D_t
-            that no order changes, and the periods that count for it.
+        totals : array (2, n). Changed in place: the cost of each policy, without the term p D_t
+            that no order changes, and the number of periods that count for it.
         costs : holding and lost-sales cost per unit [h, p].
         on_orders : array (sources,). Cost per unit ordered.
-        most : array (periods,), optional. The largest stock after arrivals of which a period
-            tells; policies with more wait for a later one.
+        most : array (periods,), optional. The largest stock after arrivals that a period is
+            informative about; policies with more stock wait for a later one.
         """
         loop = self._loop(_replay, self._own)
         limits = np.full(demand.size, np.inf) if most is None else most
