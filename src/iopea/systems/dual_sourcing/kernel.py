@@ -48,8 +48,8 @@ def _periods(slots: int, ahead: int, pair: bool) -> Any:
     by = 2 if pair else 1
 
     def kernel(work, width, demand, start, stop, clock, rings, entries, costs):  # type: ignore[no-untyped-def]
-        holding, on_sales, dearer = costs
-        on_y = holding + dearer
+        holding, on_sales, premium = costs
+        on_y = holding + premium
         for t in range(start, stop - by + 1, by):
             d0, d1 = demand[t], demand[t + by - 1]
             s0 = s1 = _RINGS
@@ -81,9 +81,9 @@ def _periods(slots: int, ahead: int, pair: bool) -> Any:
                     work[_V, j] = v1
                     work[_X, j] = x1
                     if ahead == 0:
-                        work[_COST, j] += on_y * y0 - dearer * x0 - on_sales * sales0
+                        work[_COST, j] += on_y * y0 - premium * x0 - on_sales * sales0
                     else:
-                        work[_COST, j] += holding * stock0 + dearer * (y0 - x0) - on_sales * sales0
+                        work[_COST, j] += holding * stock0 + premium * (y0 - x0) - on_sales * sales0
                 else:
                     y1 = raised(x1, level)
                     stock1 = y1
@@ -109,10 +109,10 @@ def _periods(slots: int, ahead: int, pair: bool) -> Any:
                     work[_X, j] = v2 - sales1
                     sold_in_both = on_sales * (sales0 + sales1)
                     if ahead == 0:
-                        work[_COST, j] += on_y * (y0 + y1) - dearer * (x0 + x1) - sold_in_both
+                        work[_COST, j] += on_y * (y0 + y1) - premium * (x0 + x1) - sold_in_both
                     else:
                         held = holding * (stock0 + stock1)
-                        work[_COST, j] += held + dearer * ((y0 - x0) + (y1 - x1)) - sold_in_both
+                        work[_COST, j] += held + premium * ((y0 - x0) + (y1 - x1)) - sold_in_both
         return stop - (stop - start) % by
 
     # Compiled code is cached by name: processes that compile at the same time need distinct names.
@@ -180,9 +180,9 @@ def _replay(  # type: ignore[no-untyped-def]
     # The cost of a period is h (stock - S) - p S + c_r (Q^r + Q^e) + (c_e - c_r) Q^e, and both
     # orders together are the sales of the period before.
     number = state.dtype.type
-    dearer = number(expedited - regular)
+    premium = number(expedited - regular)
     on_sales = number(holding + price - regular)
-    costs = (holding, on_sales, dearer)
+    costs = (holding, on_sales, premium)
     rows = state.shape[0]
     work = np.empty((_STATE + rows, BLOCK + _PADDING), state.dtype)
     slots = gap - 1

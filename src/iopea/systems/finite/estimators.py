@@ -119,7 +119,7 @@ class OwnCosts(Evaluator):
         self._state = 0
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed steps, each of which counts."""
+        """Add observed steps, all of which count."""
         seen = self._problem.outcomes(trajectory)
         self._state = seen.last(self._state)
         column = self._columns.get(tuple(np.rint(trajectory.policy).tolist()))
@@ -154,7 +154,7 @@ class OwnCosts(Evaluator):
         return _long_batches(replace(estimates, memory=memory), memory)
 
     def forget(self) -> None:
-        """Start counting anew."""
+        """Drop all sums."""
         self._batches.clear()
         self._chains = {}
 
@@ -187,7 +187,7 @@ class CountedModel(PlugInEvaluator):
         return self._problem.states * self._problem.actions * self._problem.states
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
-        """Take in observed steps, each of which counts."""
+        """Add observed steps, all of which count."""
         seen = self._problem.outcomes(trajectory)
         self._state = seen.last(self._state)
         if not evaluate or not len(trajectory):
@@ -276,7 +276,7 @@ class CountedModel(PlugInEvaluator):
         )
 
     def forget(self) -> None:
-        """Start counting anew."""
+        """Drop all sums."""
         self._sources = {}
 
     def keep(self, mask: Mask) -> None:

@@ -94,7 +94,7 @@ class Ledger(Stateful):
         self._known: Reading | None = None
 
     def add(self, trajectory: Trajectory) -> None:
-        """Take in records."""
+        """Add records."""
         self._known = None
         self._steps += len(trajectory)
         rows = _columns_of(trajectory)
