@@ -32,6 +32,9 @@ _HOMES = {
     "PolicyController": "iopea.problems.base",
     "Constants": "iopea.problems.base",
     "OrderingFamily": "iopea.systems.shop.family",
+    "higher_informs_lower": "iopea.systems.shop.family",
+    "Range": "iopea.systems.shop.base",
+    "read_problem": "iopea.problem_files",
     "BaseStock": "iopea.systems.lost_sales.base_stock",
     "DualIndex": "iopea.systems.dual_sourcing.dual_index",
     "BaseSurge": "iopea.systems.dual_sourcing.base_surge",
@@ -216,7 +219,10 @@ if TYPE_CHECKING:
     from iopea.systems.queue.service_rates import ServiceRates as ServiceRates
     from iopea.systems.queue.system import QueueSystem as QueueSystem
     from iopea.systems.shop.base import Levels as Levels
+    from iopea.problem_files import read_problem as read_problem
+    from iopea.systems.shop.base import Range as Range
     from iopea.systems.shop.family import OrderingFamily as OrderingFamily
+    from iopea.systems.shop.family import higher_informs_lower as higher_informs_lower
     from iopea.theory import Bound as Bound
     from iopea.theory import base_stock_bound as base_stock_bound
     from iopea.theory import dual_index_bound as dual_index_bound

@@ -567,7 +567,7 @@ class Problem:
         if not set(expected) <= given <= {*expected, *possible}:
             more = f" and may have {', '.join(possible)}" if possible else ""
             raise InputError(
-                f"A trajectory of a {self.kind} problem has the columns "
+                f"A trajectory of a {self.kind} problem{self._other_policies} has the columns "
                 f"{', '.join(expected)}{more}, not {', '.join(trajectory.columns) or 'none'}."
             )
         if control is not None:
@@ -575,6 +575,13 @@ class Problem:
         else:
             self._family.check(self._system, trajectory)
         self._system.check(trajectory)
+
+    @property
+    def _other_policies(self) -> str:
+        """The policies in a few words, where they are not the default."""
+        if self.families and type(self._family) is self.families[0]:
+            return ""
+        return f" with {self._family.kind} policies"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Problem):
