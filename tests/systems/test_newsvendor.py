@@ -43,7 +43,9 @@ def test_a_lower_quantity_is_known_from_the_sales_of_a_higher_one(quantity, shar
         assert evaluator.observe(Trajectory(quantity, sales=part), True) == part.size
     estimates = evaluator.estimates()
     for column, each in enumerate(quantities):
-        pseudo = true_costs(problem, each, demand).sum() - problem.system.underage_cost * demand.sum()
+        pseudo = (
+            true_costs(problem, each, demand).sum() - problem.system.underage_cost * demand.sum()
+        )
         assert estimates.sums[:, column].sum() == pytest.approx(pseudo, abs=1e-9)
     assert estimates.steps.tolist() == [demand.size] * 2
 
