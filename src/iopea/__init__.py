@@ -34,6 +34,7 @@ _HOMES = {
     "OrderingFamily": "iopea.systems.shop.family",
     "higher_informs_lower": "iopea.systems.shop.family",
     "Range": "iopea.systems.shop.base",
+    "box_of": "iopea.systems.shop.base",
     "read_problem": "iopea.problem_files",
     "BaseStock": "iopea.systems.lost_sales.base_stock",
     "DualIndex": "iopea.systems.dual_sourcing.dual_index",
@@ -177,6 +178,7 @@ if TYPE_CHECKING:
     from iopea.policies import Box as Box
     from iopea.policies import Finite as Finite
     from iopea.policies import PolicyClass as PolicyClass
+    from iopea.problem_files import read_problem as read_problem
     from iopea.problems.base import Constants as Constants
     from iopea.problems.base import Evaluator as Evaluator
     from iopea.problems.base import PolicyController as PolicyController
@@ -219,8 +221,8 @@ if TYPE_CHECKING:
     from iopea.systems.queue.service_rates import ServiceRates as ServiceRates
     from iopea.systems.queue.system import QueueSystem as QueueSystem
     from iopea.systems.shop.base import Levels as Levels
-    from iopea.problem_files import read_problem as read_problem
     from iopea.systems.shop.base import Range as Range
+    from iopea.systems.shop.base import box_of as box_of
     from iopea.systems.shop.family import OrderingFamily as OrderingFamily
     from iopea.systems.shop.family import higher_informs_lower as higher_informs_lower
     from iopea.theory import Bound as Bound
@@ -241,11 +243,15 @@ if TYPE_CHECKING:
 else:
     from importlib import import_module as _import_module
     from sys import modules as _modules
+    from threading import RLock as _RLock
+
+    _lock = _RLock()
 
     def __getattr__(name: str) -> object:
         """A public name from its module, or a submodule such as ``iopea.demand``."""
         if name in _HOMES:
-            value = getattr(_import_module(_HOMES[name]), name)
+            with _lock:  # two threads must not find a module half imported
+                value = getattr(_import_module(_HOMES[name]), name)
             globals()[name] = value
             return value
         if not name.startswith("_"):

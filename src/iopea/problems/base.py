@@ -367,12 +367,23 @@ class Problem:
         policies: Any = None,
         **keys: Any,
     ) -> None:
-        if system is None:
+        if system is None and family is None:
             system, family = self._made_of(policies, keys)
+        elif policies is not None or keys:
+            raise InputError(
+                "A problem is made of a system and a family, or of keys: leave out "
+                f"{next(iter(keys), 'policies')}."
+            )
         for name, value, kind in (("system", system, System), ("family", family, PolicyFamily)):
             if not isinstance(value, kind):
                 raise InputError(f"The {name} of a problem is a {kind.__name__}, not {value!r}.")
-        self._system, self._family = system, cast(PolicyFamily, family)
+        self._system, self._family = cast(System, system), cast(PolicyFamily, family)
+        expected = getattr(self, "system_type", System)
+        if not isinstance(system, expected):
+            raise InputError(
+                f"The system of a {type(self).__name__} is a {expected.__name__}, not a "
+                f"{type(system).__name__}."
+            )
         if not isinstance(system, self._family.made_for):
             raise InputError(
                 f"{type(family).__name__} policies are made for a "
@@ -418,7 +429,7 @@ class Problem:
         kind = policies.get("kind")
         if kind is None:
             raise InputError(f"[policies] needs a kind, such as kind = {cls.families[0].kind!r}.")
-        if kind not in known:
+        if not isinstance(kind, str) or kind not in known:
             raise unknown(f"kind of policies for {cls.system_type.kind}", str(kind), known)
         return known[kind](**{key: value for key, value in policies.items() if key != "kind"})
 

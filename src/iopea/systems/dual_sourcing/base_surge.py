@@ -32,7 +32,7 @@ from iopea.problems.base import Problem, Rule
 from iopea.systems.dual_sourcing import surge_kernel as kernels
 from iopea.systems.dual_sourcing.dual_index import DualIndex
 from iopea.systems.dual_sourcing.system import DualSourcingSystem
-from iopea.systems.shop.base import Levels, Range
+from iopea.systems.shop.base import Levels, Range, box_of
 from iopea.systems.shop.family import PATH, OrderingFamily, higher_informs_lower
 from iopea.systems.shop.kernel import raised
 from iopea.types import Array, Claim, Estimates, Policy
@@ -98,13 +98,7 @@ class BaseSurge(OrderingFamily):
 
     def policy_class(self, system: DualSourcingSystem) -> Box:
         """All (Q, S)."""
-        steps = [each.step for each in (self.orders, self.levels) if each.step is not None]
-        return Box(
-            (self.orders.low, self.levels.low),
-            (self.orders.high, self.levels.high),
-            steps if len(steps) == 2 else None,
-            labels=("constant order", "surge level"),
-        )
+        return box_of(self.orders, self.levels, labels=("constant order", "surge level"))
 
     def most_stock(self, system: DualSourcingSystem) -> float:
         """S plus the regular pipeline: the position of a policy that sells all arrivals."""

@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, model_validator
 from iopea.demand import Demand
 from iopea.errors import InputError, ModelMismatchError
 from iopea.model import Model, NonNegative, Positive
-from iopea.policies import check_steps
+from iopea.policies import Box, check_steps
 from iopea.problems.control import Control
 from iopea.seeds import seed_for
 from iopea.systems.shop import kernel as fleet
@@ -70,6 +70,19 @@ def _as_levels(value: Any) -> Levels:
 
 #: A field of a family: levels, or their table in a problem file.
 Range = Annotated[Levels, BeforeValidator(_as_levels)]
+
+
+def box_of(*ranges: Levels, labels: tuple[str, ...] = ()) -> Box:
+    """The box of several ranges, all of them in steps or none.
+
+    >>> box_of(Levels(low=0, high=1, step=0.5), Levels(low=0, high=4, step=2)).count(1.0)
+    9
+    """
+    steps = [levels.step for levels in ranges if levels.step is not None]
+    if steps and len(steps) < len(ranges):
+        raise InputError("Some ranges have a step and some have none: give all a step, or none.")
+    ends = [levels.low for levels in ranges], [levels.high for levels in ranges]
+    return Box(*ends, steps or None, labels=labels)
 
 
 class ShopControl(Control):

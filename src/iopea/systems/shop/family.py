@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from iopea.information_order import InformationOrder
 from iopea.problems.base import Constants, Evaluator, PolicyFamily
 from iopea.systems.shop.base import Levels, own_radius
 from iopea.systems.shop.replay import PathReplay
+from iopea.systems.shop.rule import try_rule
 from iopea.systems.shop.system import ShopSystem
 from iopea.types import Array, Estimates, Policy, Precision
 
@@ -29,6 +31,10 @@ def higher_informs_lower(levels: Array, within: Array) -> InformationOrder:
     # Between groups the shift exceeds all levels, so that one key is larger and one smaller.
     apart = len(level) * group
     return InformationOrder.from_key(np.column_stack([level + apart, level - apart]))
+
+
+#: Policies on which a rule is tried before anything runs on it.
+_TRIED = 8
 
 
 class OrderingFamily(PolicyFamily):
@@ -52,13 +58,24 @@ class OrderingFamily(PolicyFamily):
         return tuple(value for _, value in self if isinstance(value, Levels))
 
     def units(self, system: Any) -> tuple[float, bool]:
-        """The unit of a table of states, and whether the levels have steps, so it is exact."""
+        """The unit of a table of states, and whether a finer one would be of no use."""
         whole = any(levels.step is not None for levels in self.ranges)
-        return own_radius(*self.ranges), whole
+        return (own_radius(*self.ranges) if self.ranges else 1.0), whole
+
+    def check_system(self, system: Any) -> None:
+        """Try the rule on a few states, in plain Python; refuse orders that are none."""
+        known = self.policy_class(system)
+        policies = known.thinned(2, known.extent or 1.0)[:_TRIED]
+        wide, sources = 1 + sum(system.sources.values()), len(system.sources)
+        most = self.most_stock(system)
+        rule = self.rule(system)
+        for policy, held in product(policies, (0.0, most / wide, most)):
+            try_rule(rule, np.full(wide, held), policy, sources)
 
     def can_widen(self, axis: int) -> tuple[bool, bool]:
         """The range can be extended upwards, and downwards to 0."""
-        return self.ranges[axis].can_widen
+        ranges = self.ranges
+        return ranges[axis].can_widen if axis < len(ranges) else (False, False)
 
     def restart(self, system: Any) -> Policy:
         """Parameters of 0 order nothing until the shop is empty."""

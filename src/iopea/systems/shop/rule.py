@@ -153,6 +153,34 @@ def _reason(error: Exception) -> str:
     return (causes or lines or ["nothing"])[0]
 
 
+def try_rule(order: Any, state: Array, policy: Array, sources: int) -> None:
+    """Refuse a rule that fails, changes what it is given, or orders what can't be ordered."""
+    rule = getattr(order, "py_func", order)
+    held, parameters = state.copy(), policy.copy()
+    where = f"for policy {show_policy(tuple(policy))} in the state {state.tolist()}"
+    try:
+        placed = rule(held, parameters, NO_SIGNAL)
+    except InputError:
+        raise
+    except Exception as error:  # whatever a user's function may raise
+        raise InputError(
+            f"The rule order(state, parameters, signal) failed {where}: {error}."
+        ) from None
+    if not (np.array_equal(held, state) and np.array_equal(parameters, policy)):
+        raise InputError(
+            f"The rule changed its state or parameters {where}: it may only read them."
+        )
+    try:
+        orders = np.atleast_1d(np.asarray(placed, dtype=np.float64))
+    except (TypeError, ValueError):
+        orders = np.full(1, np.nan)
+    if orders.shape != (sources,) or not ((orders >= 0) & np.isfinite(orders)).all():
+        expected = "an order" if sources == 1 else f"a tuple of {sources} orders"
+        raise InputError(
+            f"The rule gives {placed!r} {where}: it must give {expected}, finite and at least 0."
+        )
+
+
 def _refuse_wrong(policy: Array, orders: Array) -> None:
     """Refuse negative orders and those that are not finite."""
     wrong = ~((orders >= 0) & np.isfinite(orders))

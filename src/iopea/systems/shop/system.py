@@ -5,11 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from iopea.demand import Demand, demand_from
-from iopea.problems.base import PolicyFamily, Problem, System
+from iopea.problems.base import PolicyFamily, Problem, Rule, System
 from iopea.systems.shop.base import MOST_LEAD_TIME, ShopControl, check_records
 from iopea.systems.shop.rule import CompiledRule
 from iopea.systems.shop.simulator import ShopSimulator
@@ -119,7 +120,7 @@ class ShopSystem(DemandSystem):
     def compiled(self, family: PolicyFamily) -> CompiledRule:
         """The rule of a family with loops over periods of this shop."""
         places = ShopControl.places(self.sources)
-        return CompiledRule(family.rule(self), *places, self.own_cost)
+        return CompiledRule(_rule_of(family, self), *places, self.own_cost)
 
     def tabular(self, problem: Problem, radius: float | None = None) -> ShopTable:
         """Stock and orders in units of a radius, or of the family's own."""
@@ -134,3 +135,9 @@ class ShopSystem(DemandSystem):
         """Refuse a lead time that must be a mistake of units."""
         if lead_time > MOST_LEAD_TIME:
             raise ValueError(f"{name} must be at most {MOST_LEAD_TIME} periods, not {lead_time}.")
+
+
+@lru_cache(maxsize=256)
+def _rule_of(family: PolicyFamily, system: ShopSystem) -> Rule:
+    """The rule of a family, made once, so that it is compiled once."""
+    return family.rule(system)
