@@ -205,19 +205,19 @@ def test_the_counter_example_of_a_reversed_order_really_is_one(seed):
     assert f"after step {example.step} of the path with seed {seed}" in str(report)
 
 
-def test_a_path_that_says_nothing_is_a_counter_example():
+def test_a_path_without_an_estimate_is_a_counter_example():
     problem, points = Toy(), levels(0, 4)
     report = check_order(problem, None, policies=points, order=InformationOrder.full_feedback(2))
     assert not report.holds
     assert report.pairs_failed == 2
     assert (report.counter_example.step, report.alpha_least) == (1, 0)
     assert np.isnan(report.counter_example.found)
-    assert "says nothing" in str(report)
+    assert "gives no estimate" in str(report)
     assert report.as_dict()["counter_example"]["found"] is None
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_censored_order_is_rejected_in_law_and_the_true_one_is_not(seed):
+def test_a_censored_order_is_rejected_in_distribution_and_the_true_one_is_not(seed):
     problem, points = shop(), levels(1, 2.5, 4)
     data = {"claim": "distributional", "policies": points, "seed": seed}
     wrong = check_order(problem, DEMAND, order=reversed_order(points), **data)
@@ -286,7 +286,7 @@ def test_a_law_of_another_mean_or_spread_is_rejected():
     assert means.p_value > 1e-6
 
 
-def test_data_that_says_nothing_in_law_is_a_counter_example():
+def test_too_few_informative_steps_in_distribution_are_a_counter_example():
     report = check_order(
         Toy(common=False),
         None,
