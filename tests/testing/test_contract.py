@@ -834,6 +834,7 @@ def test_a_broken_problem_fails_the_check_that_is_for_it(patience, register, wha
             assert str(failed.value).endswith((".", ")"))
             return
         check(*kind.example())
+    pytest.fail(f"There is no check {expected!r}.")
 
 
 def test_every_check_has_been_seen_to_fail():
