@@ -65,6 +65,7 @@ def learn(
     """Learn the best policy of a problem, and compare it with the best in class."""
     from iopea.learners import learner_named
     from iopea.problem_files import default_problem, read_problem
+    from iopea.simulate import best_in_class
 
     problem, truth = default_problem() if file is None else read_problem(file)
     kind = learner_named(learner)
@@ -80,7 +81,7 @@ def learn(
         from iopea.cli.learning_figure import check_target, draw_learning
 
         check_target(plot)
-    best = iopea.best_in_class(problem.simulator(truth))
+    best = best_in_class(problem.simulator(truth))
     runs = _run_seeds(make, problem, truth, horizon, seeds, workers or os.cpu_count() or 1)
     report = _report(problem, truth, first, horizon, best, runs)
     if plot is not None:
@@ -133,6 +134,8 @@ def _run_seeds(
         TimeRemainingColumn,
     )
 
+    from iopea.simulate import run, run_all
+
     console = Console(stderr=True)
     columns = (
         TextColumn("{task.description}"),
@@ -155,10 +158,10 @@ def _run_seeds(
                 progress.update(bar, advance=done - before, surviving=_progress(seed, learner))
                 before = done
 
-            return iopea.run(make(seed), problem.simulator(truth, seed), horizon, watch)
+            return run(make(seed), problem.simulator(truth, seed), horizon, watch)
 
         try:
-            return iopea.run_all(once, range(seeds), workers)
+            return run_all(once, range(seeds), workers)
         except KeyboardInterrupt:
             stopped = True
             raise
@@ -291,9 +294,11 @@ def _short(policy: iopea.Recommendation) -> str:
 
 def _plain(policy: iopea.Recommendation) -> object:
     """A policy as JSON value: a number if it has one parameter."""
-    if isinstance(policy, iopea.Controller):
+    from iopea.types import Controller, Randomised
+
+    if isinstance(policy, Controller):
         return policy.table()
-    if isinstance(policy, iopea.Randomised):
+    if isinstance(policy, Randomised):
         return str(policy)
     return policy[0] if len(policy) == 1 else list(policy)
 

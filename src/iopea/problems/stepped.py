@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
 from iopea.errors import InputError
-from iopea.problems.base import Problem, Simulator
+from iopea.problems.base import Simulator
 from iopea.seeds import seed_for
 from iopea.types import Array, Controller, Rollout, State, Trajectory
 
@@ -24,10 +24,9 @@ class SteppedSimulator(Simulator):
     is created from a problem, its truth and a seed.
     """
 
-    def __init__(self, problem: Problem, truth: Any, seed: int = 0) -> None:
-        super().__init__(problem, truth, seed)
-        self._copies: list[SteppedSimulator] = []
-        self._turn = 0
+    #: Copies beside this system, and the one whose turn it is.
+    _copies: tuple[SteppedSimulator, ...] = ()
+    _turn: int = 0
 
     def drive(self, controller: Controller, steps: int, copies: int = 1) -> Rollout:
         """Let a controller act from the present state on.
@@ -113,7 +112,8 @@ class SteppedSimulator(Simulator):
         """Create copies until there are this many besides this system."""
         while len(self._copies) < number:
             seed = seed_for("copy", self.seed, len(self._copies)).entropy
-            self._copies.append(type(self)(self.problem, self.truth, cast(int, seed)))
+            other = type(self)(self.problem, self.truth, cast(int, seed))
+            self._copies = (*self._copies, other)
 
     @abstractmethod
     def _row(self) -> Array:
@@ -144,7 +144,7 @@ class SteppedSimulator(Simulator):
         """Resume from a saved state."""
         super().load_state_dict(state)
         self._turn = int(state["turn"])
-        self._copies = []
+        self._copies = self._copies[:0]
         self._add_copies(len(state["copies"]))
         for number, system in enumerate(self._copies):
             system.load_state_dict(state["copies"][str(number)])

@@ -80,6 +80,14 @@ class BaseStock(OrderingFamily):
             under_way += state[i]
         return order_up_to(parameters[0], state[0] + under_way)
 
+    def can_widen(self, axis: int) -> tuple[bool, bool]:
+        """Levels below 0 mean nothing; all others do."""
+        return self.levels.can_widen
+
+    def most_stock(self, system: LostSalesSystem) -> float:
+        """The highest level [U]."""
+        return self.levels.high
+
     def order_on(self, system: LostSalesSystem, policies: Array) -> InformationOrder:
         """A higher level informs every lower one."""
         return InformationOrder.from_key(policies[:, 0])
