@@ -164,10 +164,44 @@ def test_a_learner_takes_a_rule_of_ones_own(rule):
     other = iopea.IOPEA(shop, rule=rule)
     other.load_state_dict(learner.state_dict())
     assert other.ask() == learner.ask()
-    with pytest.raises(InputError, match="whose settings is"):
+    with pytest.raises(InputError, match="whose settings.rule is"):
         iopea.IOPEA(shop).load_state_dict(learner.state_dict())
     with pytest.raises(InputError, match="has no setting"):
         Widest().setting  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        (lambda n: iopea.Elimination(np.zeros(n, dtype=bool), 0.0), "keeps no policy"),
+        (lambda n: iopea.Elimination(np.ones(n + 1, dtype=bool), 0.0), "boolean array of shape"),
+        (lambda n: iopea.Elimination(np.ones(n), 0.0), "boolean array of shape"),
+        (lambda n: np.ones(n, dtype=bool), "must return an Elimination, not ndarray"),
+    ],
+)
+def test_what_a_rule_may_not_decide_is_refused(outcome, message):
+    class Odd(iopea.Rule):
+        def epoch_length(self, epoch):
+            return 10
+
+        def eliminate(self, estimates, policies, epoch, order=None, look=None):
+            return outcome(len(policies))
+
+    shop, demand = iopea.LostSales.example()
+    learner = iopea.IOPEA(shop, rule=Odd)
+    assert learner.settings()["rule"] == "Odd"  # a rule without a name has that of its class
+    with pytest.raises(InputError, match=message):
+        iopea.run(learner, shop.simulator(demand), 50)
+
+
+@pytest.mark.parametrize("length", [0, -1, 2.5, None])
+def test_an_epoch_has_a_whole_number_of_steps(length):
+    class Odd(Paired):
+        def epoch_length(self, epoch):
+            return length
+
+    with pytest.raises(InputError, match="The epoch length of the rule 'Odd' must be a whole"):
+        iopea.IOPEA(iopea.LostSales.example()[0], rule=Odd)
 
 
 # Theorem.

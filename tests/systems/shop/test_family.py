@@ -184,15 +184,16 @@ def test_what_a_family_can_not_be_is_refused():
     class Returns(Capped):
         @staticmethod
         def order(state, parameters, signal):
-            return parameters[0] - state.sum()
+            # In states that are not among those on which a rule is tried.
+            return -1.0 if 0.0 < state[0] < 4.0 else max(parameters[0] - state.sum(), 0.0)
 
     returning = iopea.Problem(
         system, Returns(levels={"low": 0, "high": 9}, caps=Levels(low=0, high=1))
     )
     simulator = returning.simulator(DEMAND)
-    simulator.play((9.0, 1.0), 3)
-    with pytest.raises(InputError, match=r"The rule of policy 2, 1 orders -.*at least 0"):
-        simulator.play((2.0, 1.0), 3)
+    simulator.play((0.0, 1.0), 3)
+    with pytest.raises(InputError, match=r"The rule of policy 9, 1 orders -1.*at least 0"):
+        simulator.play((9.0, 1.0), 50)
 
 
 # The compiled loop of any rule, beside the kernels of families that have their own.
@@ -256,3 +257,130 @@ def test_traces_orders_and_costs_are_those_of_the_compiled_rule(system, family, 
     )
     np.testing.assert_allclose(one.sums, other.sums, rtol=0, atol=1e-6)
     np.testing.assert_array_equal(one.sizes, other.sizes)
+
+
+# What a rule of one's own may do wrong.
+
+
+def changing(state, parameters, signal):
+    state[0] = 0.0
+    return 1.0
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        (lambda state, parameters, signal: -1.0, "gives -1.0 .* at least 0"),
+        (lambda state, parameters, signal: float("nan"), "gives nan"),
+        (lambda state, parameters, signal: (1.0, 2.0), r"gives \(1.0, 2.0\) .* an order"),
+        (lambda state, parameters, signal: None, "gives None"),
+        (lambda state, parameters, signal: "much", "gives 'much'"),
+        (lambda state, parameters, signal: parameters[5], "failed .* out of bounds"),
+        (lambda state, parameters, signal: 1.0 / 0, "failed .* division by zero"),
+        (changing, "changed its state or parameters"),
+    ],
+)
+def test_a_rule_is_tried_before_anything_runs_on_it(rule, message):
+    class Wrong(Capped):
+        order = staticmethod(rule)
+
+    with pytest.raises(InputError, match=message):
+        LostSales(
+            lead_time=1, holding_cost=1, lost_sales_cost=9,
+            policies=Wrong(levels={"low": 0, "high": 4}, caps={"low": 1, "high": 2}),
+        )  # fmt: skip
+
+
+def test_two_suppliers_need_two_orders():
+    class One(BaseSurge):
+        def rule(self, system):
+            return lambda state, parameters, signal: (1.0, 1.0, 7.0)
+
+        check_system = OrderingFamily.check_system
+
+    ranges = {"orders": {"low": 0, "high": 1}, "levels": {"low": 0, "high": 4}}
+    with pytest.raises(InputError, match="a tuple of 2 orders"):
+        iopea.DualSourcing(
+            regular_lead_time=2, expedited_lead_time=0, holding_cost=1, lost_sales_cost=9,
+            policies=One(**ranges),
+        )  # fmt: skip
+
+
+class Listed(Capped):
+    """Policies of which each informs itself alone, by their place in the list."""
+
+    def policy_class(self, system):
+        return iopea.Finite([[4, 4], [8, 5], [16, 7]])
+
+    def order_on(self, system, policies):
+        return InformationOrder.trivial(len(policies))
+
+
+def test_an_order_by_place_is_learned_too():
+    family = Listed(levels=Levels(low=0, high=16), caps=Levels(low=4, high=7))
+    problem = LostSales(lead_time=1, holding_cost=1, lost_sales_cost=9, policies=family)
+    learner = IOPEA(problem)
+    result = iopea.run(learner, problem.simulator(DEMAND, seed=1), 6000)
+    assert result.recommendation == (8.0, 5.0)
+    assert result.survivors == 1
+    assert isinstance(learner.warnings, tuple)  # though parameters have no ranges of their own
+
+
+def test_a_rule_made_for_a_system_is_compiled_once():
+    made = []
+
+    class Fresh(Capped):
+        def rule(self, system):
+            def order(state, parameters, signal):
+                return min(max(parameters[0] - state.sum(), 0.0), parameters[1])
+
+            made.append(order)
+            return order
+
+    family = Fresh(levels={"low": 0, "high": 20, "step": 2}, caps={"low": 1, "high": 7, "step": 2})
+    problem = LostSales(lead_time=2, holding_cost=1, lost_sales_cost=9, policies=family)
+    learner = IOPEA(problem)
+    simulator = problem.simulator(DEMAND, seed=1)
+    for _ in range(5):
+        iopea.run(learner, simulator, 20)
+    assert 1 <= len(made) <= 2  # tried once, made once
+
+
+# What does not go together.
+
+
+def test_ranges_have_all_a_step_or_none():
+    family = BaseSurge(orders={"low": 0, "high": 1, "step": 0.5}, levels={"low": 0, "high": 4})
+    with pytest.raises(InputError, match="give all a step, or none"):
+        iopea.DualSourcing(
+            regular_lead_time=2, expedited_lead_time=0, holding_cost=1, lost_sales_cost=9,
+            policies=family,
+        )  # fmt: skip
+
+
+def test_a_problem_is_made_of_a_pair_or_of_keys():
+    known = shop()
+    system, family = known.system, known.family
+    assert LostSales(system, family) == known
+    for wrong, message in (
+        ({"lead_time": 7}, "leave out lead_time"),
+        ({"policies": 3}, "leave out policies"),
+    ):
+        with pytest.raises(InputError, match=message):
+            LostSales(system, family, **wrong)
+    two = iopea.DualSourcing.example()[0]
+    with pytest.raises(InputError, match="is a LostSalesSystem, not a DualSourcingSystem"):
+        LostSales(two.system, two.family)
+    with pytest.raises(InputError, match="made for a DualSourcingSystem"):
+        LostSales(system, two.family)
+    with pytest.raises(InputError, match="with capped-base-stock policies has the columns"):
+        known.check(iopea.Trajectory((4.0, 1.0), stock=[1.0], sales=[1.0], ordered=[0.0]))
+
+
+@pytest.mark.parametrize("kind", [["base-stock"], {"a": 1}, 3, "base-stok"])
+def test_a_kind_that_is_none_is_refused(kind):
+    with pytest.raises(InputError, match="Unknown kind of policies for lost-sales"):
+        LostSales(
+            lead_time=1, holding_cost=1, lost_sales_cost=9,
+            policies={"kind": kind, "levels": {"low": 0, "high": 4}},
+        )  # fmt: skip
