@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from iopea import simulate
 from iopea.cli.app import main
 
 
@@ -19,3 +20,13 @@ def iopea(capsys, monkeypatch):
         return ended.value.code, out, err
 
     return command
+
+
+@pytest.fixture(autouse=True)
+def _short_evaluation(request, monkeypatch):
+    """A shorter search for the best in class in the tests of commands."""
+    if request.path.parent.name == "cli":
+        best_of = simulate.best_in_class
+        monkeypatch.setattr(
+            simulate, "best_in_class", lambda system, steps=400_000: best_of(system, steps)
+        )

@@ -164,7 +164,7 @@ def test_a_learner_takes_a_rule_of_ones_own(rule):
     other = iopea.IOPEA(shop, rule=rule)
     other.load_state_dict(learner.state_dict())
     assert other.ask() == learner.ask()
-    with pytest.raises(InputError, match="whose settings.rule is"):
+    with pytest.raises(InputError, match=r"whose settings\.rule is"):
         iopea.IOPEA(shop).load_state_dict(learner.state_dict())
     with pytest.raises(InputError, match="has no setting"):
         Widest().setting  # noqa: B018
