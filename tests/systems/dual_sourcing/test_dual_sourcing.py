@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -224,8 +224,8 @@ def test_a_redundant_policy_is_one_with_equal_levels(lead_times, levels, demand)
 
 
 def acting(policies):
-    """What policies do: two with the same entry do the same."""
-    return [(z_e, max(z_e, z_r)) for z_e, z_r in policies.tolist()]
+    """What policies do, up to rounding of their levels: two with the same entry do the same."""
+    return [(round(z_e, 9), round(max(z_e, z_r), 9)) for z_e, z_r in policies.tolist()]
 
 
 ranges = st.builds(
@@ -241,6 +241,8 @@ ranges = st.builds(
 
 
 @given(ranges, ranges, st.sampled_from([0.25, 0.3, 0.5, 1.0, 3.0]))
+@example(Levels(low=0.5, high=2.25), Levels(low=0.0, high=3.25), 0.25)
+@example(Levels(low=0.0, high=3.25), Levels(low=0.5, high=2.25), 0.25)
 @settings(deadline=None, max_examples=200)
 def test_a_net_has_one_policy_for_all_that_do_the_same(expedited, regular, radius):
     policies = LevelPairs(expedited, regular)
@@ -253,7 +255,7 @@ def test_a_net_has_one_policy_for_all_that_do_the_same(expedited, regular, radiu
         assert set(acting(part)) == set(acting(whole))
         # (z_e, z_e) stands for itself, where it is there.
         for z_e, z_r in part.tolist():
-            if z_e > z_r:
+            if z_e > z_r + 1e-9:
                 assert np.abs(axes[1] - z_e).min() > 1e-9
     assert policies.count(radius) == len(policies.net(radius))
 
