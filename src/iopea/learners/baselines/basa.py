@@ -196,9 +196,7 @@ class BASA(Learner):
         batch: int | None = None,
     ) -> None:
         super().__init__(problem, horizon, seed)
-        given = {"confidence": confidence, "step": step, "batch": batch}
-        values = chosen(self.name, problem.kind)
-        values |= {name: value for name, value in given.items() if value is not None}
+        values = chosen(self.name, problem.kind, confidence=confidence, step=step, batch=batch)
         self.confidence = check_positive("confidence", values["confidence"])
         self.step = check_positive("step", values["step"])
         self.batch = check_count("batch", values["batch"])

@@ -92,9 +92,8 @@ class Convex(BaseStockLearner):
         confidence: float | None = None,
     ) -> None:
         super().__init__(problem, horizon, seed)
-        if confidence is None:
-            confidence = chosen(self.name, problem.kind)["confidence"]
-        self.confidence = check_positive("confidence", confidence)
+        values = chosen(self.name, problem.kind, confidence=confidence)
+        self.confidence = check_positive("confidence", values["confidence"])
         lead_time = self.shop.lead_time
         self._transient = 0 if self.shop.perishes else lead_time + 1
         # A batch must be longer than the effect of one period's demand.

@@ -62,8 +62,8 @@ class DoublingLearner(Learner):
     ) -> None:
         self.radius = None if radius is None else check_positive("radius", radius)
         super().__init__(problem, horizon, seed)
-        bonus = chosen(self.name, problem.kind)["bonus"] if bonus is None else bonus
-        self.bonus = check_nonnegative("bonus", bonus)
+        values = chosen(self.name, problem.kind, bonus=bonus)
+        self.bonus = check_nonnegative("bonus", values["bonus"])
         self.delta = check_share("delta", delta)
         table = problem.tabular(self.radius)
         if table is None or not _moderate(table):

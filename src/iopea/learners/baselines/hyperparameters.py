@@ -19,7 +19,8 @@ def _content(learner: str) -> dict[str, Any]:
     return tomllib.loads((folder / f"{learner}.toml").read_text("utf-8"))
 
 
-def chosen(learner: str, kind: str) -> dict[str, Any]:
-    """The tuned hyperparameters of a learner for a kind of problem."""
+def chosen(learner: str, kind: str, **given: Any) -> dict[str, Any]:
+    """The tuned hyperparameters of a learner for a kind of problem, except those that are given."""
     table = _content(learner)["chosen"]
-    return {**table["default"], **table.get(kind, {})}
+    own = {name: value for name, value in given.items() if value is not None}
+    return {**table["default"], **table.get(kind, {}), **own}

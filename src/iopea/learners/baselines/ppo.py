@@ -109,14 +109,12 @@ class PPO(Learner):
         width: int | None = None,
     ) -> None:
         super().__init__(problem, horizon, seed)
-        given = {
-            "copies": copies, "rounds": rounds, "epochs": epochs, "minibatch": minibatch,
-            "learning_rate": learning_rate, "gamma": gamma, "gae_lambda": gae_lambda,
-            "entropy": entropy, "width": width,
-        }  # fmt: skip
-        usual = chosen(self.name, problem.kind)
-        taken = {key: usual[key] if value is None else value for key, value in given.items()}
-        self._hyper = {key: _CHECKS[key](key, value) for key, value in taken.items()}
+        values = chosen(
+            self.name, problem.kind, copies=copies, rounds=rounds, epochs=epochs,
+            minibatch=minibatch, learning_rate=learning_rate, gamma=gamma, gae_lambda=gae_lambda,
+            entropy=entropy, width=width,
+        )  # fmt: skip
+        self._hyper = {key: check(key, values[key]) for key, check in _CHECKS.items()}
         if self._hyper["copies"] * self._hyper["rounds"] == 1:
             raise InputError("copies and rounds are both 1: one step is too little to learn from.")
         control = problem.control

@@ -87,9 +87,9 @@ class SGDBaseStock(BaseStockLearner):
         cycle: int | None = None,
     ) -> None:
         super().__init__(problem, horizon, seed)
-        usual = chosen(self.name, problem.kind)
-        self.step = check_positive("step", usual["step"] if step is None else step)
-        self.cycle = check_count("cycle", usual["cycle"] if cycle is None else cycle)
+        values = chosen(self.name, problem.kind, step=step, cycle=cycle)
+        self.step = check_positive("step", values["step"])
+        self.cycle = check_count("cycle", values["cycle"])
         self._periods = self.cycle * (self.shop.lead_time + 1)
         self._point = (self.levels.low + self.levels.high) / 2  # y_i
         self._cycles = 0

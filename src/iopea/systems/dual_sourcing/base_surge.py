@@ -33,7 +33,7 @@ from iopea.systems.dual_sourcing import surge_kernel as kernels
 from iopea.systems.dual_sourcing.dual_index import DualIndex
 from iopea.systems.dual_sourcing.system import DualSourcingSystem
 from iopea.systems.shop.base import Levels, Range, box_of
-from iopea.systems.shop.family import PATH, OrderingFamily, higher_informs_lower
+from iopea.systems.shop.family import OrderingFamily, higher_informs_lower, pieces
 from iopea.systems.shop.kernel import raised
 from iopea.types import Array, Claim, Estimates, Policy
 
@@ -137,15 +137,12 @@ class BaseSurge(OrderingFamily):
         batches: int,
     ) -> Estimates:
         """Batch sums of the true cost of policies on a demand path, from an empty shop."""
-        size = -(-steps // batches)
         state = kernels.start_state(len(policies), system.expedited_lead_time)
         sums = np.zeros((batches, len(policies)))
         clock = 0
-        for row in range(batches):
-            for done in range(0, size, PATH):
-                demand = stream.draw(min(size - done, PATH))
-                sums[row] += kernels.replay(
-                    demand, policies, state, clock, system.lead_times, system.unit_costs
-                )
-                clock += demand.size
-        return Estimates(sums, np.full(batches, float(size)))
+        for batch, demand in pieces(stream, steps, batches):
+            sums[batch] += kernels.replay(
+                demand, policies, state, clock, system.lead_times, system.unit_costs
+            )
+            clock += demand.size
+        return Estimates(sums, np.full(batches, clock / batches))

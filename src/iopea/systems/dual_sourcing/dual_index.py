@@ -46,7 +46,7 @@ from iopea.systems.dual_sourcing.replay import ReplayEstimator
 from iopea.systems.dual_sourcing.system import DualSourcingSystem
 from iopea.systems.dual_sourcing.zero_runs import data_needed, lipschitz
 from iopea.systems.shop.base import Levels, Range
-from iopea.systems.shop.family import PATH, OrderingFamily
+from iopea.systems.shop.family import OrderingFamily, pieces
 from iopea.systems.shop.kernel import order_up_to
 from iopea.types import Array, Claim, Estimates, Indices, Policy, Precision
 
@@ -335,19 +335,14 @@ class DualIndex(OrderingFamily):
         batches: int,
     ) -> Estimates:
         """Batch sums of the true cost of policies on a demand path, from an empty shop."""
-        size = -(-steps // batches)
         state = kernels.start_state(policies, system.lead_times)
         sums = np.zeros((batches, len(policies)))
         clock = 0
-        for row in range(batches):
-            remaining = size
-            while remaining:
-                demand = stream.draw(min(remaining, PATH))
-                ends = np.array([demand.size], dtype=np.intp)
-                sums[row] += kernels.replay(
-                    demand, ends, policies, state, clock, system.lead_times, system.unit_costs
-                )[0]
-                sums[row] += system.lost_sales_cost * demand.sum()
-                clock += demand.size
-                remaining -= demand.size
-        return Estimates(sums, np.full(batches, float(size)))
+        for batch, demand in pieces(stream, steps, batches):
+            ends = np.array([demand.size], dtype=np.intp)
+            sums[batch] += kernels.replay(
+                demand, ends, policies, state, clock, system.lead_times, system.unit_costs
+            )[0]
+            sums[batch] += system.lost_sales_cost * demand.sum()
+            clock += demand.size
+        return Estimates(sums, np.full(batches, clock / batches))

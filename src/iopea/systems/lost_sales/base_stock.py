@@ -32,10 +32,9 @@ from iopea.problems.batches import Batches
 from iopea.state import Part, array, parts
 from iopea.systems.lost_sales import kernel as kernels
 from iopea.systems.lost_sales.ledger import Ledger
-from iopea.systems.lost_sales.period_cost import try_out
 from iopea.systems.lost_sales.system import LostSalesSystem
 from iopea.systems.shop.base import TOLD, Range
-from iopea.systems.shop.family import PATH, OrderingFamily
+from iopea.systems.shop.family import OrderingFamily, pieces
 from iopea.systems.shop.kernel import order_up_to
 from iopea.types import Array, Claim, Estimates, Mask, Policy, Precision, Trajectory
 
@@ -65,8 +64,7 @@ class BaseStock(OrderingFamily):
         """Refuse levels with which nothing could be sold, and costs beyond their bound."""
         if self.levels.high == 0:
             raise InputError("The levels need high > 0, but high is 0.0: nothing could be sold.")
-        if system.period_cost is not None and system.cost_bound is not None:
-            try_out(system.period_cost, system.cost_bound, self.levels.high)
+        system.try_own_cost(self.levels.high)
 
     def policy_class(self, system: LostSalesSystem) -> Box:
         """All base-stock levels in the range."""
@@ -103,7 +101,7 @@ class BaseStock(OrderingFamily):
         and since it may jump, L_Θ is infinite.
         """
         high = self.levels.high
-        own = system.cost_bound or 0.0
+        own = system.own_bound
         largest = max(system.unit_costs)
         return Constants(
             span=SPAN_FACTOR * (largest * high + own) * max(system.lead_time, 1),
@@ -157,19 +155,15 @@ class BaseStock(OrderingFamily):
         running = kernels.potential(ring, 0, system.unit_costs)
         rows: list[Array] = []
         filled, head, since, lost = 0, 0, 0, np.zeros(batches)
-        for row in range(batches):
-            remaining = size
-            while remaining:
-                demand = stream.draw(min(remaining, PATH))
-                done, since = kernels.replay(
-                    demand, levels, ring, head, since, system.unit_costs,
-                    running, filled, size, system.period_cost,
-                )  # fmt: skip
-                head = (head + demand.size) % len(ring)
-                filled = (filled + demand.size) % size
-                remaining -= demand.size
-                lost[row] += system.lost_sales_cost * demand.sum()
-                rows.extend(done)
+        for batch, demand in pieces(stream, steps, batches):
+            done, since = kernels.replay(
+                demand, levels, ring, head, since, system.unit_costs,
+                running, filled, size, system.period_cost,
+            )  # fmt: skip
+            head = (head + demand.size) % len(ring)
+            filled = (filled + demand.size) % size
+            lost[batch] += system.lost_sales_cost * demand.sum()
+            rows.extend(done)
         return Estimates(np.array(rows) + lost[:, None], np.full(batches, float(size)))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from iopea.model import Count, NonNegative
-from iopea.systems.lost_sales.period_cost import cost_of_each, fingerprint
+from iopea.systems.lost_sales.period_cost import cost_of_each, fingerprint, try_out
 from iopea.systems.shop.system import LinearShop, ShopSystem
 from iopea.types import Array, PeriodCost
 
@@ -66,6 +66,16 @@ class LostSalesSystem(ShopSystem):
     def own_cost(self) -> PeriodCost | None:
         """The further cost of each period."""
         return self.period_cost
+
+    @property
+    def own_bound(self) -> float:
+        """Its bound."""
+        return self.cost_bound or 0.0
+
+    def try_own_cost(self, most: float) -> None:
+        """Refuse a further cost that fails, or exceeds its bound, at a few points."""
+        if self.period_cost is not None:
+            try_out(self.period_cost, self.own_bound, most)
 
     @property
     def linear(self) -> LinearShop | None:

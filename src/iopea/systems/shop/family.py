@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any, ClassVar
 
@@ -17,7 +18,15 @@ from iopea.systems.shop.system import ShopSystem
 from iopea.types import Array, Estimates, Policy, Precision
 
 #: Periods of a path held in memory at a time in long evaluations.
-PATH = 2**17
+_PATH = 2**17
+
+
+def pieces(stream: DemandStream, steps: int, batches: int) -> Iterator[tuple[int, Array]]:
+    """A demand path in batches of equal length, piece by piece: the batch, and its demand."""
+    size = -(-steps // batches)
+    for batch in range(batches):
+        for done in range(0, size, _PATH):
+            yield batch, stream.draw(min(size - done, _PATH))
 
 
 def higher_informs_lower(levels: Array, within: Array) -> InformationOrder:
@@ -63,7 +72,11 @@ class OrderingFamily(PolicyFamily):
         return (own_radius(*self.ranges) if self.ranges else 1.0), whole
 
     def check_system(self, system: Any) -> None:
-        """Try the rule on a few states, in plain Python; refuse orders that are none."""
+        """Try the rule on a few states, in plain Python; refuse orders that are none.
+
+        The user's own cost is tried as well.
+        """
+        system.try_own_cost(self.most_stock(system))
         known = self.policy_class(system)
         policies = known.thinned(2, known.extent or 1.0)[:_TRIED]
         wide, sources = 1 + sum(system.sources.values()), len(system.sources)
@@ -83,14 +96,14 @@ class OrderingFamily(PolicyFamily):
 
     def constants(self, system: Any) -> Constants:
         """The range of costs and the lead time; no bounds on H and L_Θ are proved."""
-        most = self.most_stock(system)
+        most, own = self.most_stock(system), system.own_bound
         return Constants(
             span=np.inf,
             lipschitz=np.inf,
             bound=self.policy_class(system).bound,
             dimension=self.policy_class(system).dimension,
-            cost_low=-system.unit_costs[1] * most,
-            cost_high=(system.unit_costs[0] + max(system.order_costs)) * most,
+            cost_low=-system.unit_costs[1] * most - own,
+            cost_high=(system.unit_costs[0] + max(system.order_costs)) * most + own,
             settling=system.longest,
         )
 
@@ -136,16 +149,12 @@ class OrderingFamily(PolicyFamily):
         self, system: Any, stream: DemandStream, policies: Array, steps: int, batches: int
     ) -> Estimates:
         """Batch sums of the true cost of policies on a demand path, from an empty shop."""
-        size = -(-steps // batches)
         rule, costs = system.compiled(self), system.unit_costs[:2]
         states = np.zeros((len(policies), 1 + sum(system.sources.values())))
         on_orders = np.array(system.order_costs)
-        sums = np.zeros((batches, len(policies)))
-        for row in range(batches):
-            totals = np.zeros((2, len(policies)))
-            for done in range(0, size, PATH):
-                demand = stream.draw(min(size - done, PATH))
-                rule.replay(demand, policies, states, totals, costs, on_orders)
-                sums[row] += costs[1] * demand.sum()
-            sums[row] += totals[0]
-        return Estimates(sums, np.full(batches, float(size)))
+        # Costs and periods of each policy, by batch.
+        totals = np.zeros((batches, 2, len(policies)))
+        for batch, demand in pieces(stream, steps, batches):
+            rule.replay(demand, policies, states, totals[batch], costs, on_orders)
+            totals[batch, 0] += costs[1] * demand.sum()
+        return Estimates(totals[:, 0], totals[:, 1, 0])

@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 
 from iopea.problems.base import Evaluator
-from iopea.state import array, parts
+from iopea.problems.batches import Batches
+from iopea.state import Part, array, parts
 from iopea.systems.shop.records import FITS, tolerance
 from iopea.types import Array, Estimates, Mask, Policy, Trajectory
-
-#: Length of the first batches; number of batches at which adjacent ones are merged.
-FIRST_BATCH, MOST_BATCHES = 4, 256
 
 
 class PathReplay(Evaluator):
@@ -33,9 +31,8 @@ class PathReplay(Evaluator):
     """
 
     saved = parts(
-        real=array, inconsistent=int, steps=int, policies=array, states=array, size=int,
-        filled=int, running=array, batches=array,
-    )  # fmt: skip
+        real=array, inconsistent=int, steps=int, policies=array, states=array, batches=Part
+    )
 
     def __init__(
         self, problem: Any, policies: Array, threads: int = 1, claimed: bool = False
@@ -48,10 +45,7 @@ class PathReplay(Evaluator):
         self._inconsistent = self._steps = 0
         self._states = np.zeros((len(policies), wide))
         self._latest: tuple[Policy, Mask] | None = None  # played, and those it informs
-        self._size, self._filled = FIRST_BATCH, 0
-        # Costs and informative steps by policy, for the batch in progress and the finished ones.
-        self._running = np.zeros((2, len(policies)))
-        self._batches = np.empty((2, 0, len(policies)))
+        self._batches = Batches(2 * len(policies))  # costs of all policies, then their steps
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Add observed periods, which count for the candidates that they inform."""
@@ -67,7 +61,7 @@ class PathReplay(Evaluator):
         informed = self._informed(trajectory.policy)
         done = 0
         while done < len(trajectory):
-            last = done + self._size - self._filled
+            last = done + self._batches.size - self._batches.filled
             self._advance(sales[done:last], stock[done:last] + near, informed)
             done = last
         return len(trajectory)
@@ -90,22 +84,19 @@ class PathReplay(Evaluator):
 
     def _advance(self, sales: Array, most: Array, informed: Mask) -> None:
         """Add periods of the batch in progress, each informative up to the stock ``most``."""
-        system = self._problem.system
-        states, totals = self._states[informed], self._running[:, informed]
+        system, batches = self._problem.system, self._batches
+        running = batches.running.reshape(2, -1)
+        states, totals = self._states[informed], running[:, informed]
         # Costs are added one by one, so that rounding does not depend on how periods are split.
         self._rule.replay(
             sales, self._policies[informed], states, totals, system.unit_costs[:2],
             np.array(system.order_costs), None if self._claimed else most, self._threads,
         )  # fmt: skip
-        self._states[informed], self._running[:, informed] = states, totals
-        self._filled += sales.size
-        if self._filled == self._size:
-            self._batches = np.concatenate([self._batches, self._running[:, None]], axis=1)
-            self._running = np.zeros_like(self._running)
-            self._filled = 0
-            if self._batches.shape[1] == MOST_BATCHES:
-                self._batches = self._batches[:, 0::2] + self._batches[:, 1::2]
-                self._size *= 2
+        self._states[informed], running[:, informed] = states, totals
+        full = batches.filled + sales.size == batches.size
+        batches.add(sales.size, batches.running[None].copy() if full else batches.costs[:0])
+        if full:
+            batches.running[:] = 0.0
 
     @property
     def at_start(self) -> bool:
@@ -130,22 +121,21 @@ class PathReplay(Evaluator):
 
     def estimates(self) -> Estimates:
         """Costs by batch, including the one in progress."""
-        sums, sizes = self._batches
-        if self._filled:
-            sums, sizes = np.concatenate([self._batches, self._running[:, None]], axis=1)
+        costs = self._batches.costs
+        if self._batches.filled:
+            costs = np.vstack([costs, self._batches.running])
+        sums, sizes = np.split(costs, 2, axis=1)
         return Estimates(sums, sizes)
 
     def forget(self) -> None:
         """Drop all sums, but keep the states."""
-        self._size, self._filled = FIRST_BATCH, 0
-        self._running = np.zeros((2, len(self._policies)))
-        self._batches = np.empty((2, 0, len(self._policies)))
+        self._batches.clear()
 
     def keep(self, mask: Mask) -> None:
         """Keep only these policies."""
         self._latest = None
         self._policies, self._states = self._policies[mask], self._states[mask]
-        self._running, self._batches = self._running[:, mask], self._batches[:, :, mask]
+        self._batches.keep(np.tile(mask, 2))
 
     def _loaded(self) -> None:
         self._latest = None

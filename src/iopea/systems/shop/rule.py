@@ -44,34 +44,24 @@ def _orders(states, policies, signal, orders):  # type: ignore[no-untyped-def]
         place(states[i], policies[i], signal, orders[i : i + 1])
 
 
-def _roll_out(parameters, signal, demand, state, offsets, leads, until_empty, columns):  # type: ignore[no-untyped-def]
-    """Play one policy on the real system; return the periods played."""
+def _play(parameters, signal, demand, state, offsets, leads, until_empty, before, columns):  # type: ignore[no-untyped-def]
+    """Play one policy on the real system; return the periods played.
+
+    The state before each period is written to the rows of ``before``, of which there may be none.
+    """
     orders = np.empty((1, leads.shape[0]))
     records = np.empty((1, 2))
     for t in range(demand.shape[0]):
         if until_empty and state.sum() <= 0.0:
             return t
+        for i in range(before.shape[0]):
+            before[i, t] = state[0, i]
         place(state[0], parameters, signal, orders)
         pass_periods_in_place(state, orders, demand[t : t + 1], offsets, leads, records)
         columns[0, t], columns[1, t] = records[0, 0], records[0, 1]
         for source in range(leads.shape[0]):
             columns[2 + source, t] = orders[0, source]
     return demand.shape[0]
-
-
-def _trace(parameters, signal, demand, state, offsets, leads, columns):  # type: ignore[no-untyped-def]
-    """Play one policy, and record the state before each period."""
-    wide, sources = state.shape[1], leads.shape[0]
-    orders = np.empty((1, sources))
-    records = np.empty((1, 2))
-    for t in range(demand.shape[0]):
-        place(state[0], parameters, signal, orders)
-        for i in range(wide):
-            columns[i, t] = state[0, i]
-        for source in range(sources):
-            columns[wide + source, t] = orders[0, source]
-        pass_periods_in_place(state, orders, demand[t : t + 1], offsets, leads, records)
-        columns[wide + sources, t], columns[wide + sources + 1, t] = records[0, 0], records[0, 1]
 
 
 def _follow(parameters, signal, state, stock, sales, offsets, leads, tolerance, bad):  # type: ignore[no-untyped-def]
@@ -256,12 +246,8 @@ class CompiledRule:
         -------
         array (2 + sources, periods played) : stock after arrivals, sales, and the orders.
         """
-        columns = np.empty((2 + self._places[1].size, demand.size))
-        played = self._loop(_roll_out)(
-            policy, signal, demand[:, None], state, *self._places, until_empty, columns
-        )
-        _refuse_wrong(policy, columns[2:, :played])
-        return columns[:, :played]
+        columns, _ = self._play(policy, demand, state, until_empty, 0, signal)
+        return columns
 
     def trace(self, policy: Array, demand: Array, state: Array, signal: Array = NO_SIGNAL) -> Array:
         """Play a policy, and also record the state before each period.
@@ -270,11 +256,26 @@ class CompiledRule:
         -------
         array (k + sources + 2, periods) : the state, the orders, stock after arrivals and sales.
         """
-        sources = self._places[1].size
-        columns = np.empty((state.shape[1] + sources + 2, demand.size))
-        self._loop(_trace)(policy, signal, demand[:, None], state, *self._places, columns)
-        _refuse_wrong(policy, columns[-2 - sources : -2])
-        return columns
+        columns, before = self._play(policy, demand, state, False, state.shape[1], signal)
+        return np.concatenate([before, columns[2:], columns[:2]])
+
+    def _play(
+        self,
+        policy: Array,
+        demand: Array,
+        state: Array,
+        until_empty: bool,
+        rows: int,
+        signal: Array,
+    ) -> tuple[Array, Array]:
+        """Stock, sales and orders of each period, and so many rows of the state before it."""
+        columns = np.empty((2 + self._places[1].size, demand.size))
+        before = np.empty((rows, demand.size))
+        played = self._loop(_play)(
+            policy, signal, demand[:, None], state, *self._places, until_empty, before, columns
+        )
+        _refuse_wrong(policy, columns[2:, :played])
+        return columns[:, :played], before[:, :played]
 
     def follow(
         self,

@@ -82,6 +82,15 @@ class ShopSystem(DemandSystem):
         return None
 
     @property
+    def own_bound(self) -> float:
+        """The largest absolute value of that cost."""
+        return 0.0
+
+    def try_own_cost(self, most: float) -> None:
+        """Refuse a further cost that exceeds its bound with so much stock."""
+        return
+
+    @property
     def empties_after(self) -> int:
         """Periods until the pipeline is empty if nothing is ordered, for the restart time."""
         return 0
