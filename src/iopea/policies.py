@@ -16,12 +16,14 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from iopea.errors import InputError
-from iopea.types import Array
+from iopea.types import Array, Mask
 
 MOST_POINTS = 50_000_000
 MOST_SPACINGS = 1e15  # with more, neighbouring points round to the same number
 SAME_POINT = 1e-9  # points closer than this share of an axis, or of a step, are the same
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
+#: Number of times that combinations which are not in the class are drawn again.
+_REDRAWS = 100
 #: Least number of spacings of a net along the longest range, unless a radius is given.
 DEFAULT_POINTS = 2000
 
@@ -144,6 +146,26 @@ class PolicyClass(ABC):
     def _as_written(self) -> float:
         return SAME_POINT * max(self.bound, ROUNDING)
 
+    @property
+    def scales(self) -> Array:
+        """What distances along each coordinate are measured in, as a share of the extent."""
+        return np.ones(self.dimension)
+
+    def near(self, centres: Array, reach: float, radius: float) -> Array:
+        """The points of ``net(radius)`` within ``reach`` of some centre, an array (m, d).
+
+        Distances are in the maximum norm, in :attr:`scales`.
+        """
+        points = self.net(radius)
+        scales = self.scales
+        for axis, middle in enumerate(centres.T):  # most points are far from all centres
+            values, most = points[:, axis], 2 * reach * scales[axis]
+            points = points[(values >= middle.min() - most) & (values <= middle.max() + most)]
+        near = np.zeros(len(points), dtype=np.bool_)
+        for centre in centres:
+            near |= (np.abs(points - centre) / scales).max(axis=1) <= reach
+        return np.asarray(points[near])
+
     def neighbours(self, policy: Array) -> Array:
         """A policy and all that differ from it in one coordinate, for a class with steps."""
         raise InputError(f"{self!r} has no steps, so that a policy has no neighbours.")
@@ -162,9 +184,17 @@ class Box(PolicyClass):
         any radius. The length of an axis must be a multiple of its step.
     labels : tuple of str, optional
         Names of the axes in figures.
+    proportional : bool
+        Whether a radius applies to the longest axis alone, and others have as many points as it.
+    ascending : int
+        Number of first coordinates of which none may be above the next.
 
     Examples
     --------
+    >>> Box([0, 0], [2, 2], step=1, ascending=2).net(1.0).tolist()
+    [[0.0, 0.0], [0.0, 1.0], [0.0, 2.0], [1.0, 1.0], [1.0, 2.0], [2.0, 2.0]]
+    >>> Box([0, 0], [10, 1], proportional=True).count(5.0)
+    9
     >>> Box(0, 1).net(0.4)[:, 0]
     array([0. , 0.4, 0.8, 1. ])
     >>> Box([0, 5], [1, 7], step=[1, 2]).net(0.1)
@@ -180,6 +210,8 @@ class Box(PolicyClass):
     high: tuple[float, ...]
     step: tuple[float, ...] | None
     labels: tuple[str, ...] = field(repr=False)
+    proportional: bool = field(repr=False)
+    ascending: int = field(repr=False)
 
     def __init__(
         self,
@@ -187,8 +219,12 @@ class Box(PolicyClass):
         high: ArrayLike,
         step: ArrayLike | None = None,
         labels: tuple[str, ...] = (),
+        proportional: bool = False,
+        ascending: int = 0,
     ) -> None:
         object.__setattr__(self, "labels", labels)
+        object.__setattr__(self, "proportional", proportional)
+        object.__setattr__(self, "ascending", ascending)
         ends = {"low": _numbers("low", low), "high": _numbers("high", high)}
         if step is not None:
             ends["step"] = _numbers("step", step)
@@ -204,6 +240,12 @@ class Box(PolicyClass):
                 raise InputError(f"low is {least}, above high, which is {most}.")
             if math.isinf(most - least):
                 raise InputError(f"The axis from {least} to {most} is too long to measure.")
+        for axis in range(ascending - 1):
+            if self.low[axis] > self.high[axis + 1]:
+                raise InputError(
+                    f"{self.names[axis]} is at least {self.low[axis]}, above the highest "
+                    f"{self.names[axis + 1]}, which is {self.high[axis + 1]}."
+                )
         for least, most, each in zip(self.low, self.high, self.step or (), strict=False):
             if each <= 0:
                 raise InputError(f"step must be above 0, not {each}.")
@@ -230,8 +272,16 @@ class Box(PolicyClass):
         return self.labels or super().names
 
     def count(self, radius: float) -> int:
-        """Size of ``net(radius)``, without building it."""
+        """Size of ``net(radius)``, without building it; with ``ascending``, a bound on it."""
         return math.prod(self._size(axis, radius) for axis in range(self.dimension))
+
+    @property
+    def scales(self) -> Array:
+        """The lengths of the axes over that of the longest, if they are proportional."""
+        if not self.proportional or not self.extent:
+            return np.ones(self.dimension)
+        lengths = np.subtract(self.high, self.low) / self.extent
+        return np.where(lengths > 0, lengths, 1.0)
 
     @property
     def extent(self) -> float:
@@ -257,9 +307,29 @@ class Box(PolicyClass):
             raise InputError(
                 f"The {what} has {points} points, more than {MOST_POINTS}: {self._advice(radius)}."
             )
+        return self._grid([self._points(axis, radius) for axis in range(self.dimension)])
+
+    def _grid(self, axes: list[Array]) -> Array:
+        """All combinations of coordinates, the last varying fastest, that may be combined."""
+        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, self.dimension)
+        return grid[self._ascends(grid)] if self.ascending else grid
+
+    def _ascends(self, points: Array) -> Mask:
+        first = points[:, : self.ascending]
+        rising: Mask = (np.diff(first, axis=1) >= -self._as_written).all(axis=1)
+        return rising
+
+    def near(self, centres: Array, reach: float, radius: float) -> Array:
+        """The points of ``net(radius)`` within ``reach`` of some centre, without building it."""
         axes = [self._points(axis, radius) for axis in range(self.dimension)]
-        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-        return grid.reshape(points, self.dimension)
+        found = []
+        for centre in centres:
+            close = [
+                points[np.abs(points - middle) <= reach * scale]
+                for points, middle, scale in zip(axes, centre, self.scales, strict=True)
+            ]
+            found.append(self._grid(close))
+        return np.unique(np.concatenate(found), axis=0)
 
     def contains(self, policy: Sequence[float]) -> bool:
         """Whether a policy lies in the box, and on its grid of steps."""
@@ -273,7 +343,7 @@ class Box(PolicyClass):
             step = None if self.step is None else self.step[axis]
             if step is not None and abs(value - low - step * round((value - low) / step)) > near:
                 return False
-        return True
+        return bool(self._ascends(np.array([policy], dtype=np.float64))[0])
 
     def thinned(self, per_axis: int, radius: float) -> Array:
         """``net(radius)``, with each axis thinned separately to at most ``per_axis`` values.
@@ -292,8 +362,7 @@ class Box(PolicyClass):
                 numbers = np.linspace(0, size - 1, per_axis).round()
                 points = self.low[axis] + self.step[axis] * numbers
                 axes.append(np.minimum(points, self.high[axis]))
-        grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-        return grid.reshape(-1, self.dimension)
+        return self._grid(axes)
 
     def neighbours(self, policy: Array) -> Array:
         """A policy and all that differ from it in one coordinate.
@@ -310,7 +379,7 @@ class Box(PolicyClass):
                     other = rows[0].copy()
                     other[axis] = value
                     rows.append(other)
-        return np.array(rows)
+        return np.array(rows)[self._ascends(np.array(rows))]
 
     def sample(self, rng: Generator, n: int) -> Array:
         """Policies drawn uniformly at random, an array (n, d).
@@ -319,6 +388,16 @@ class Box(PolicyClass):
         array([[0., 7.],
                [0., 6.]])
         """
+        drawn = self._drawn(rng, n)
+        for _ in range(_REDRAWS):
+            wrong = ~self._ascends(drawn)
+            if not wrong.any():
+                return drawn
+            drawn[wrong] = self._drawn(rng, int(wrong.sum()))
+        net = self.net(self.extent or 1.0)  # hardly any combination is one of the class
+        return net[rng.integers(len(net), size=n)]
+
+    def _drawn(self, rng: Generator, n: int) -> Array:
         axes = []
         for axis in range(self.dimension):
             if self.step is None:
@@ -333,7 +412,7 @@ class Box(PolicyClass):
             return self.step[axis]
         if isinstance(radius, bool) or not 0 < radius < math.inf:
             raise InputError(f"A radius must be a finite number above 0, not {radius!r}.")
-        return float(radius)
+        return float(radius * self.scales[axis])
 
     def _size(self, axis: int, radius: float) -> int:
         """Number of grid points of an axis."""

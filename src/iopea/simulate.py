@@ -46,14 +46,16 @@ SETTLING_ROUNDS = 500
 RANDOM_STEPS = 200_000
 #: Steps of the first, coarse search for the best policy.
 _SEARCH_STEPS = 400_000
-#: Points per parameter of the successively finer nets: for one parameter, for several.
-_NETS = ((512, 4096), (64, 256, 1024))
+#: Points per parameter of the successively finer nets: for one parameter, two, and more.
+_NETS = ((512, 4096), (64, 256, 1024), (20, 80, 320, 1280))
 #: Largest size of the first net; a larger one is thinned.
 _MOST_COARSE = 2**13
+#: Largest size of the last net; of a larger one, the best points on the short path are taken.
+_MOST_FINE = 2**11
 #: Number of best points around which the next finer net is searched.
 _PROMISING = 9
 #: Largest number of parameters of a class that is searched by nets.
-_MOST_SEARCHED = 2
+_MOST_SEARCHED = 3
 #: A best cost up to this size counts as 0.
 _NOTHING = 1e-12
 #: The best policies found for oracles, by system.
@@ -316,7 +318,7 @@ def best_in_class(
 
 def _promising(policies: PolicyClass, costs: Callable[[Array], Array]) -> Array:
     """The points of the finest net around the best points of the coarser ones."""
-    nets = _NETS[0] if policies.dimension == 1 else _NETS[1]
+    nets = _NETS[min(policies.dimension, len(_NETS)) - 1]
     reach = policies.extent / nets[0] or 1.0
     if policies.count(reach) <= _MOST_COARSE:
         points = policies.net(reach)
@@ -325,20 +327,10 @@ def _promising(policies: PolicyClass, costs: Callable[[Array], Array]) -> Array:
     for per_axis in nets[1:]:
         nearest = points[np.argsort(costs(points), kind="stable")[:_PROMISING]]
         radius = policies.extent / per_axis or 1.0
-        fine = policies.net(radius)
-        points, reach = _near(fine, nearest, reach), radius
+        points, reach = policies.near(nearest, reach, radius), radius
+    if len(points) > _MOST_FINE:
+        points = points[np.argsort(costs(points), kind="stable")[:_MOST_FINE]]
     return points
-
-
-def _near(points: Array, centres: Array, reach: float) -> Array:
-    """The points within ``reach`` of some centre, in the maximum norm."""
-    for axis, middle in enumerate(centres.T):  # most points are far from all centres
-        values = points[:, axis]
-        points = points[(values >= middle.min() - 2 * reach) & (values <= middle.max() + 2 * reach)]
-    near = np.zeros(len(points), dtype=np.bool_)
-    for centre in centres:
-        near |= np.abs(points - centre).max(axis=1) <= reach
-    return points[near]
 
 
 class _TrueSystem:

@@ -149,12 +149,12 @@ class OrderingFamily(PolicyFamily):
         self, system: Any, stream: DemandStream, policies: Array, steps: int, batches: int
     ) -> Estimates:
         """Batch sums of the true cost of policies on a demand path, from an empty shop."""
-        rule, costs = system.compiled(self), system.unit_costs[:2]
-        states = np.zeros((len(policies), 1 + sum(system.sources.values())))
-        on_orders = np.array(system.order_costs)
-        # Costs and periods of each policy, by batch.
-        totals = np.zeros((batches, 2, len(policies)))
+        rule = system.compiled(self)
+        states = np.zeros((rule.wide, len(policies)))
+        sums, sizes = np.zeros((batches, len(policies))), np.zeros(batches)
         for batch, demand in pieces(stream, steps, batches):
-            rule.replay(demand, policies, states, totals[batch], costs, on_orders)
-            totals[batch, 0] += costs[1] * demand.sum()
-        return Estimates(totals[:, 0], totals[:, 1, 0])
+            ends = np.array([demand.size], dtype=np.intp)
+            sums[batch] += rule.simulate(demand, ends, policies, states)[0]
+            sums[batch] += rule.terms.lost * demand.sum()
+            sizes[batch] += demand.size
+        return Estimates(sums, sizes)

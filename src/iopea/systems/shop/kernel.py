@@ -13,6 +13,8 @@ from iopea.types import Array, Indices
 
 #: Differences below this share of the level are rounding, not orders.
 _NOT_AN_ORDER = 1e-12
+#: Share of a multiple by which an order may fall short of it by rounding.
+_SAME_MULTIPLE = 1e-9
 
 
 @njit(cache=True, inline="always")
@@ -21,6 +23,18 @@ def order_up_to(level, position):  # type: ignore[no-untyped-def]
     order = level - position
     # Rounding must not cause an order: a cost per order would be charged for it.
     return order if order > _NOT_AN_ORDER * level else 0.0
+
+
+@njit(cache=True, inline="always")
+def allowed(order, multiple, minimum):  # type: ignore[no-untyped-def]
+    """What a supplier delivers of an order: whole multiples, and nothing below a minimum.
+
+    A multiple or minimum of 0 stands for none. Multiples are rounded down, so that no policy holds
+    more than it wants.
+    """
+    if multiple > 0.0:
+        order = multiple * np.floor(order / multiple + _SAME_MULTIPLE)
+    return order if order >= minimum * (1.0 - _SAME_MULTIPLE) or minimum == 0.0 else 0.0
 
 
 @njit(cache=True, inline="always")

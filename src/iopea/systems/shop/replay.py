@@ -84,13 +84,13 @@ class PathReplay(Evaluator):
 
     def _advance(self, sales: Array, most: Array, informed: Mask) -> None:
         """Add periods of the batch in progress, each informative up to the stock ``most``."""
-        system, batches = self._problem.system, self._batches
+        batches = self._batches
         running = batches.running.reshape(2, -1)
         states, totals = self._states[informed], running[:, informed]
         # Costs are added one by one, so that rounding does not depend on how periods are split.
         self._rule.replay(
-            sales, self._policies[informed], states, totals, system.unit_costs[:2],
-            np.array(system.order_costs), None if self._claimed else most, self._threads,
+            sales, self._policies[informed], states, totals,
+            np.full(sales.size, np.inf) if self._claimed else most, self._threads,
         )  # fmt: skip
         self._states[informed], running[:, informed] = states, totals
         full = batches.filled + sales.size == batches.size

@@ -8,6 +8,7 @@ rule. Families with a closed form have faster kernels; all others use these loop
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import FunctionType
 from typing import Any
@@ -17,20 +18,76 @@ from numba import njit
 from numba.core.errors import NumbaError
 
 from iopea.errors import InputError
-from iopea.systems.shop.kernel import pass_periods_in_place
+from iopea.systems.shop.kernel import allowed, pass_periods_in_place, sold
 from iopea.systems.shop.threads import in_threads
 from iopea.types import Array, Indices, PeriodCost, show_policy
 
 #: The signal where there is no information on future periods.
 NO_SIGNAL = np.zeros(0)
-#: Policies advanced together.
+#: Policies advanced together by a thread.
 BLOCK = 64
+#: Policies advanced together by a processor.
+LANES = 32
+#: What :func:`_simulate` is compiled for: numbers in a state and of parameters, sources, where
+#: their pipelines begin and how long they are, and what is charged or checked besides.
+WIDE, PARAMETERS, SOURCES, FIRST, LEAD, SECOND, LEAD_2 = 1, 1, 1, 1, 0, 1, 0
+LIMITED = CHARGED = PERISHES = False
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Costs and terms of the suppliers of a shop, as the compiled loops take them.
+
+    Attributes
+    ----------
+    holding, lost : float. Cost per unit left over, and per unit of lost demand [h, p].
+    on_orders : tuple of float. Cost per unit ordered from each source.
+    fixed : float. Cost of each order from the first source [K].
+    multiple, minimum : float. What orders are multiples of, and the least order; 0 for none.
+    perishes : bool. Whether unsold units are lost at the end of the period.
+    own : callable, optional. A further cost of (stock after arrivals, sales, order) per period.
+    """
+
+    holding: float
+    lost: float
+    on_orders: tuple[float, ...] = (0.0,)
+    fixed: float = 0.0
+    multiple: float = 0.0
+    minimum: float = 0.0
+    perishes: bool = False
+    own: PeriodCost | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Whether a supplier does not deliver just what is ordered."""
+        return self.multiple > 0 or self.minimum > 0
+
+    @property
+    def stock(self) -> Terms:
+        """Terms under which the cost of a period is the stock after arrivals."""
+        free = (0.0,) * len(self.on_orders)
+        return replace(self, holding=1.0, lost=-1.0, on_orders=free, fixed=0.0, own=None)
+
+    def numbers(self) -> Array:
+        """Costs and limits as an array: h, p, K, the multiple, the minimum, then on orders."""
+        return np.array(
+            [self.holding, self.lost, self.fixed, self.multiple, self.minimum, *self.on_orders]
+        )
 
 
 @njit(inline="always")
-def place(state, parameters, signal, orders):  # type: ignore[no-untyped-def]
-    """Write the orders of a rule; replaced by :func:`_compiled`."""
-    orders[0, 0] = 0.0
+def ordered(state, parameters, signal):  # type: ignore[no-untyped-def]
+    """The orders of a rule from both sources; replaced by :func:`_compiled`."""
+    return 0.0, 0.0
+
+
+@njit(inline="always")
+def place(state, parameters, signal, terms, orders):  # type: ignore[no-untyped-def]
+    """Write what is delivered of the orders of a rule."""
+    one, other = ordered(state, parameters, signal)
+    orders[0, 0] = allowed(one, terms[3], terms[4])
+    if orders.shape[1] > 1:
+        orders[0, 1] = allowed(other, terms[3], terms[4])
 
 
 @njit(inline="always")
@@ -39,12 +96,14 @@ def own_cost(stock, sales, order):  # type: ignore[no-untyped-def]
     return 0.0
 
 
-def _orders(states, policies, signal, orders):  # type: ignore[no-untyped-def]
+def _orders(states, policies, signal, terms, orders):  # type: ignore[no-untyped-def]
     for i in range(states.shape[0]):
-        place(states[i], policies[i], signal, orders[i : i + 1])
+        place(states[i], policies[i], signal, terms, orders[i : i + 1])
 
 
-def _play(parameters, signal, demand, state, offsets, leads, until_empty, before, columns):  # type: ignore[no-untyped-def]
+def _play(  # type: ignore[no-untyped-def]
+    parameters, signal, terms, demand, state, offsets, leads, until_empty, before, columns
+):
     """Play one policy on the real system; return the periods played.
 
     The state before each period is written to the rows of ``before``, of which there may be none.
@@ -56,7 +115,7 @@ def _play(parameters, signal, demand, state, offsets, leads, until_empty, before
             return t
         for i in range(before.shape[0]):
             before[i, t] = state[0, i]
-        place(state[0], parameters, signal, orders)
+        place(state[0], parameters, signal, terms, orders)
         pass_periods_in_place(state, orders, demand[t : t + 1], offsets, leads, records)
         columns[0, t], columns[1, t] = records[0, 0], records[0, 1]
         for source in range(leads.shape[0]):
@@ -64,13 +123,15 @@ def _play(parameters, signal, demand, state, offsets, leads, until_empty, before
     return demand.shape[0]
 
 
-def _follow(parameters, signal, state, stock, sales, offsets, leads, tolerance, bad):  # type: ignore[no-untyped-def]
+def _follow(  # type: ignore[no-untyped-def]
+    parameters, signal, terms, state, stock, sales, offsets, leads, tolerance, bad
+):
     """Track the real system by its records, and mark periods inconsistent with the orders."""
     orders = np.empty((1, leads.shape[0]))
     records = np.empty((1, 2))
     nothing = np.zeros((1, 1))
     for t in range(stock.shape[0]):
-        place(state[0], parameters, signal, orders)
+        place(state[0], parameters, signal, terms, orders)
         pass_periods_in_place(state, orders, nothing, offsets, leads, records)
         there = state[0, 0]
         if abs(there - stock[t]) > tolerance:
@@ -81,17 +142,16 @@ def _follow(parameters, signal, state, stock, sales, offsets, leads, tolerance, 
 
 
 def _replay(  # type: ignore[no-untyped-def]
-    demand, most, policies, signal, states, offsets, leads, costs, on_orders, totals, start, stop,
-    charged,
-):  # fmt: skip
-    holding, price = costs
+    demand, most, policies, signal, states, offsets, leads, terms, totals, start, stop
+):
+    """Advance policies along a path, each over the periods that inform it."""
     orders = np.empty((1, leads.shape[0]))
     records = np.empty((1, 2))
     for j in range(start, stop):
         state = states[j : j + 1]
         total, periods = totals[0, j], totals[1, j]
         for t in range(demand.shape[0]):
-            place(state[0], policies[j], signal, orders)
+            place(state[0], policies[j], signal, terms, orders)
             there = state[0, 0]
             for source in range(leads.shape[0]):
                 there += state[0, offsets[source]] if leads[source] > 0 else orders[0, source]
@@ -99,39 +159,112 @@ def _replay(  # type: ignore[no-untyped-def]
                 continue
             pass_periods_in_place(state, orders, demand[t : t + 1], offsets, leads, records)
             stock, sales = records[0, 0], records[0, 1]
-            total += holding * (stock - sales) - price * sales
+            total += terms[0] * (stock - sales) - terms[1] * sales
             for source in range(leads.shape[0]):
-                total += on_orders[source] * orders[0, source]
-            if charged:
+                total += terms[5 + source] * orders[0, source]
+            if orders[0, 0] > 0.0:
+                total += terms[2]
+            if CHARGED:
                 total += own_cost(stock, sales, orders[0, 0])
             periods += 1.0
         totals[0, j], totals[1, j] = total, periods
 
 
-def _placing(order: Any, sources: int) -> Callable[..., Any]:
-    """A function that writes the orders of a rule, for one source or several."""
+def _simulate(demand, ends, policies, signal, states, terms, sums, sound, start, stop):  # type: ignore[no-untyped-def]
+    """Batch costs of policies on a common path; all lanes do the same, in vector instructions."""
+    # Rows: the states, the parameters, the cost, and the least order.
+    costs, least = WIDE + PARAMETERS, WIDE + PARAMETERS + 1
+    work = np.empty((WIDE + PARAMETERS + 2, LANES))
+    holding, lost, fixed, multiple, minimum = terms[0], terms[1], terms[2], terms[3], terms[4]
+    on_first = terms[5]
+    on_second = terms[6] if SOURCES > 1 else 0.0
+    for first in range(start, stop, LANES):
+        width = min(LANES, stop - first)
+        for j in range(LANES):
+            column = first + min(j, width - 1)  # lanes that are left over repeat the last policy
+            for i in range(WIDE):
+                work[i, j] = states[i, column]
+            for i in range(PARAMETERS):
+                work[WIDE + i, j] = policies[i, column]
+            work[least, j] = 0.0
+        period = 0
+        for batch in range(ends.shape[0]):
+            for j in range(LANES):
+                work[costs, j] = 0.0
+            for t in range(period, ends[batch]):
+                wanted = demand[t]
+                for j in range(LANES):
+                    one, other = ordered(work[:WIDE, j], work[WIDE:costs, j], signal)
+                    if LIMITED:
+                        one = allowed(one, multiple, minimum)
+                        other = allowed(other, multiple, minimum)
+                    stock = work[0, j]
+                    if LEAD == 0:
+                        stock += one
+                    else:
+                        stock += work[FIRST, j]
+                        for i in range(FIRST, FIRST + LEAD - 1):
+                            work[i, j] = work[i + 1, j]
+                        work[FIRST + LEAD - 1, j] = one
+                    if SOURCES > 1:
+                        stock += work[SECOND, j]
+                        for i in range(SECOND, SECOND + LEAD_2 - 1):
+                            work[i, j] = work[i + 1, j]
+                        work[SECOND + LEAD_2 - 1, j] = other
+                    sales = sold(stock, wanted)
+                    left = stock - sales
+                    work[0, j] = 0.0 if PERISHES else left
+                    cost = holding * left - lost * sales + on_first * one
+                    cost += fixed if one > 0.0 else 0.0
+                    if SOURCES > 1:
+                        cost += on_second * other
+                    if CHARGED:
+                        cost += own_cost(stock, sales, one)
+                    work[least, j] = min(work[least, j], min(one, other))
+                    work[costs, j] += cost
+            period = ends[batch]
+            for j in range(width):
+                sums[batch, first + j] = work[costs, j]
+        for j in range(width):
+            # An order that is no finite number stays in the costs.
+            sound[first + j] = work[least, j] >= 0.0 and np.isfinite(work[costs, j])
+            for i in range(WIDE):
+                states[i, first + j] = work[i, j]
+
+
+def _ordering(order: Any, sources: int) -> Callable[..., Any]:
+    """A function that gives the orders of a rule from two sources, or 0 for want of a second."""
     rule = order if hasattr(order, "py_func") else njit(order)
     if sources == 1:
 
-        def one(state, parameters, signal, orders):  # type: ignore[no-untyped-def]
-            orders[0, 0] = rule(state, parameters, signal)
+        def one(state, parameters, signal):  # type: ignore[no-untyped-def]
+            return float(rule(state, parameters, signal)), 0.0
 
         return one
 
-    def several(state, parameters, signal, orders):  # type: ignore[no-untyped-def]
-        placed = rule(state, parameters, signal)
-        for source in range(orders.shape[1]):
-            orders[0, source] = placed[source]
+    def several(state, parameters, signal):  # type: ignore[no-untyped-def]
+        fast, slow = rule(state, parameters, signal)
+        return float(fast), float(slow)
 
     return several
 
 
 @lru_cache(maxsize=256)
-def _compiled(kernel: FunctionType, order: Any, sources: int, own: PeriodCost | None = None) -> Any:
-    """A loop, compiled with a rule and the user's own cost."""
-    names = {**kernel.__globals__, "place": njit(_placing(order, sources))}
+def _compiled(
+    kernel: FunctionType,
+    order: Any,
+    sources: int,
+    own: PeriodCost | None = None,
+    constants: tuple[tuple[str, int], ...] = (),
+) -> Any:
+    """A loop, compiled with a rule, the user's own cost and constants."""
+    rule = njit(inline="always")(_ordering(order, sources))
+    names = {**kernel.__globals__, "ordered": rule, "CHARGED": own is not None, **dict(constants)}
     if own is not None:
         names["own_cost"] = own if hasattr(own, "py_func") else njit(own)
+    if kernel is not _simulate:
+        placing = FunctionType(place.py_func.__code__, names, "place")
+        names["place"] = njit(inline="always")(placing)
     bound = FunctionType(kernel.__code__, names, kernel.__name__)
     return njit(nogil=True, error_model="numpy")(bound)
 
@@ -189,27 +322,32 @@ class CompiledRule:
     order : callable. ``order(state, parameters, signal)``, returning a number or a tuple of them.
     offsets, leads : arrays (sources,). Where the pipeline of a source begins in a state, and its
         lead time; see :func:`iopea.systems.shop.kernel.pass_periods`.
-    own : callable, optional. A further cost of (stock after arrivals, sales, order) per period.
+    terms : Terms. Costs, and what suppliers deliver of an order.
 
     Examples
     --------
     >>> def up_to(state, parameters, signal):
     ...     return max(parameters[0] - state.sum(), 0.0)
-    >>> rule = CompiledRule(up_to, np.array([1]), np.array([1]))
+    >>> rule = CompiledRule(up_to, np.array([1]), np.array([1]), Terms(1.0, 10.0))
     >>> rule.orders(np.array([[3.0]]), np.array([[1.0, 0.5]]))
     array([[1.5]])
     """
 
-    def __init__(
-        self, order: Any, offsets: Indices, leads: Indices, own: PeriodCost | None = None
-    ) -> None:
-        self._order, self._own = order, own
+    def __init__(self, order: Any, offsets: Indices, leads: Indices, terms: Terms) -> None:
+        self._order, self.terms = order, terms
         self._places = (offsets, leads)
 
-    def _loop(self, kernel: Any, own: PeriodCost | None = None) -> Callable[..., Any]:
+    @property
+    def wide(self) -> int:
+        """Numbers in a state."""
+        return 1 + int(self._places[1].sum())
+
+    def _loop(
+        self, kernel: Any, own: PeriodCost | None = None, **constants: int
+    ) -> Callable[..., Any]:
         """A loop with this rule; a rule that can't be compiled is refused in a sentence."""
         sources = self._places[1].size
-        compiled = _compiled(kernel, self._order, sources, own)
+        compiled = _compiled(kernel, self._order, sources, own, tuple(constants.items()))
 
         def call(*arguments: Any) -> Any:
             try:
@@ -229,7 +367,8 @@ class CompiledRule:
         parameters = np.ascontiguousarray(
             np.broadcast_to(policies, (len(states), policies.shape[1]))
         )
-        self._loop(_orders)(np.ascontiguousarray(states), parameters, signal, orders)
+        numbers = self.terms.numbers()
+        self._loop(_orders)(np.ascontiguousarray(states), parameters, signal, numbers, orders)
         return orders
 
     def roll_out(
@@ -272,8 +411,9 @@ class CompiledRule:
         columns = np.empty((2 + self._places[1].size, demand.size))
         before = np.empty((rows, demand.size))
         played = self._loop(_play)(
-            policy, signal, demand[:, None], state, *self._places, until_empty, before, columns
-        )
+            policy, signal, self.terms.numbers(), demand[:, None], state, *self._places,
+            until_empty, before, columns,
+        )  # fmt: skip
         _refuse_wrong(policy, columns[2:, :played])
         return columns[:, :played], before[:, :played]
 
@@ -293,7 +433,10 @@ class CompiledRule:
         int : number of periods whose stock is inconsistent with the orders.
         """
         bad = np.zeros(stock.size, dtype=np.bool_)
-        self._loop(_follow)(policy, signal, state, stock, sales, *self._places, tolerance, bad)
+        numbers = self.terms.numbers()
+        self._loop(_follow)(
+            policy, signal, numbers, state, stock, sales, *self._places, tolerance, bad
+        )
         return int(bad.sum())
 
     def replay(
@@ -302,13 +445,11 @@ class CompiledRule:
         policies: Array,
         states: Array,
         totals: Array,
-        costs: tuple[float, float],
-        on_orders: Array,
-        most: Array | None = None,
+        most: Array,
         threads: int = 1,
         signal: Array = NO_SIGNAL,
     ) -> None:
-        """Advance policies along one demand path, their ``states`` (n, k) changed in place.
+        """Advance policies along one path of sales, their ``states`` (n, k) changed in place.
 
         Parameters
         ----------
@@ -316,18 +457,62 @@ class CompiledRule:
         policies : array (n, d).
         totals : array (2, n). Changed in place: the cost of each policy, without the term p D_t
             that no order changes, and the number of periods that count for it.
-        costs : holding and lost-sales cost per unit [h, p].
-        on_orders : array (sources,). Cost per unit ordered.
-        most : array (periods,), optional. The largest stock after arrivals that a period is
-            informative about; policies with more stock wait for a later one.
+        most : array (periods,). The largest stock after arrivals that a period is informative
+            about; policies with more stock wait for a later one.
         """
-        loop = self._loop(_replay, self._own)
-        limits = np.full(demand.size, np.inf) if most is None else most
+        loop, numbers = self._loop(_replay, self.terms.own), self.terms.numbers()
 
         def advance(start: int, stop: int) -> None:
             loop(
-                demand[:, None], limits, policies, signal, states, *self._places, costs, on_orders,
-                totals, start, stop, self._own is not None,
+                demand[:, None], most, policies, signal, states, *self._places, numbers, totals,
+                start, stop,
             )  # fmt: skip
 
         in_threads(advance, len(policies), demand.size, BLOCK, threads)
+
+    def simulate(
+        self,
+        demand: Array,
+        ends: Indices,
+        policies: Array,
+        states: Array,
+        terms: Terms | None = None,
+        threads: int = 1,
+        signal: Array = NO_SIGNAL,
+    ) -> Array:
+        """Batch costs of policies on one demand path, their ``states`` (k, n) changed in place.
+
+        Parameters
+        ----------
+        demand : array (periods,). The demand path, common to all policies.
+        ends : array (batches,). The period after the last one of each batch.
+        policies : array (n, d).
+        terms : Terms, optional. Other costs than those of the shop.
+
+        Returns
+        -------
+        array (batches, n) : costs without the term p D_t that no order changes.
+        """
+        terms = terms or self.terms
+        (offsets, leads), count = self._places, len(policies)
+        sums, sound = np.empty((ends.size, count)), np.empty(count, dtype=np.bool_)
+        given = np.ascontiguousarray(policies.T)
+        loop = self._loop(
+            _simulate, terms.own, WIDE=self.wide, PARAMETERS=policies.shape[1],
+            SOURCES=leads.size, FIRST=int(offsets[0]), LEAD=int(leads[0]),
+            SECOND=int(offsets[-1]), LEAD_2=int(leads[-1]),
+            LIMITED=terms.limited, PERISHES=terms.perishes,
+        )  # fmt: skip
+        numbers = terms.numbers()
+
+        def advance(start: int, stop: int) -> None:
+            loop(demand, ends, given, signal, states, numbers, sums, sound, start, stop)
+
+        in_threads(advance, count, demand.size, BLOCK, threads)
+        if not sound.all():
+            raise InputError(
+                f"The rule of policy {show_policy(tuple(policies[sound.argmin()]))} orders less "
+                "than nothing, or what is no finite number: an order must be a finite number of "
+                "at least 0."
+            )
+        return sums

@@ -12,7 +12,7 @@ from typing import Any
 from iopea.demand import Demand, demand_from
 from iopea.problems.base import PolicyFamily, Problem, Rule, System
 from iopea.systems.shop.base import MOST_LEAD_TIME, ShopControl, check_records
-from iopea.systems.shop.rule import CompiledRule
+from iopea.systems.shop.rule import CompiledRule, Terms
 from iopea.systems.shop.simulator import ShopSimulator
 from iopea.systems.shop.table import ShopTable
 from iopea.types import Array, PeriodCost, Trajectory
@@ -129,7 +129,12 @@ class ShopSystem(DemandSystem):
     def compiled(self, family: PolicyFamily) -> CompiledRule:
         """The rule of a family with loops over periods of this shop."""
         places = ShopControl.places(self.sources)
-        return CompiledRule(_rule_of(family, self), *places, self.own_cost)
+        return CompiledRule(_rule_of(family, self), *places, self.terms)
+
+    @property
+    def terms(self) -> Terms:
+        """Costs, and what suppliers deliver of an order."""
+        return Terms(*self.unit_costs[:2], on_orders=self.order_costs, own=self.own_cost)
 
     def tabular(self, problem: Problem, radius: float | None = None) -> ShopTable:
         """Stock and orders in units of a radius, or of the family's own."""
