@@ -316,8 +316,7 @@ class Box(PolicyClass):
 
     def _ascends(self, points: Array) -> Mask:
         first = points[:, : self.ascending]
-        rising: Mask = (np.diff(first, axis=1) >= -self._as_written).all(axis=1)
-        return rising
+        return np.asarray((np.diff(first, axis=1) >= -self._as_written).all(axis=1))
 
     def near(self, centres: Array, reach: float, radius: float) -> Array:
         """The points of ``net(radius)`` within ``reach`` of some centre, without building it."""

@@ -211,6 +211,8 @@ class Estimates:
         smaller than the number of steps for some.
     rank : int, optional. Number of unknown parameters, where the costs of all policies are
         functions of a few.
+    effect : array (n,), optional. The most that an unobserved event changes the cost of a step
+        under each policy by, where that is not known from its parameters.
     jump : float. The most by which the actions of two policies may differ in a step beyond the
         difference of their parameters, as where orders come in multiples.
     memory : array (n,), optional. Autocorrelation time of the system under each policy in
@@ -223,6 +225,7 @@ class Estimates:
     effective_steps: Array | None = None
     memory: Array | None = None
     jump: float = 0.0
+    effect: Array | None = None
 
     @property
     def sizes_by_policy(self) -> Array:

@@ -74,12 +74,12 @@ class Paired(Rule):
     that have not occurred yet make an error look small (Hall's correction for studentised means,
     on that side only, minus the standard error of a skewness). M |θ - θ'| is the most by which the
     costs of two policies may differ in one step (L_Θ where one is proved), at most the range of
-    costs or a limit given by the problem: an event of probability log(4/(3δ))/N may not have
-    occurred in N steps, and then neither a standard error nor a skewness shows it. An event unseen
-    after an epoch was also unseen after earlier ones, so that this condition alone fails with
-    probability at most 3δ/4 over the whole run. A policy must be worse by both, so their levels are
-    not added up. Where orders come in multiples, |θ - θ'| is larger by one multiple. N is the
-    effective sample size of the policy.
+    costs or a limit given by the problem or the evaluator: an event of probability log(4/(3δ))/N
+    may not have occurred in N steps, and then neither a standard error nor a skewness shows it. An
+    event unseen after an epoch was also unseen after earlier ones, so that this condition alone
+    fails with probability at most 3δ/4 over the whole run. A policy must be worse by both, so their
+    levels are not added up. Where orders come in multiples, |θ - θ'| is larger by one multiple. N
+    is the effective sample size of the policy.
 
     All of this requires independent batches. For each policy, neighbouring batches are joined in
     groups of 2, 4, 8, ..., as long as 8 are left, until joining them further raises the variance of
@@ -214,6 +214,8 @@ class Paired(Rule):
         with np.errstate(divide="ignore", invalid="ignore"):
             apart = distance + estimates.jump
             effect = np.fmin(self.setting.sensitivity * apart, most)
+            if estimates.effect is not None:
+                effect = np.fmin(effect, estimates.effect + estimates.effect[best])
             missed = effect * math.log(4 / (3 * self.setting.delta))
             unseen = missed / effective
             margin = (critical + spread.skewness * (2 * critical**2 + 1) / 6) * spread.error

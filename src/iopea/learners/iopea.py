@@ -38,11 +38,15 @@ from iopea.types import (
 
 Restart = Literal["none", "return"]
 
-#: Most policies to which a class of several parameters is discretised if no radius is given. For
-#: plug-in problems, a class with more policies is not listed at all.
+#: Plug-in classes with more policies than this are not listed at all.
 MOST_LISTED = 2**16
 #: Below this share of informative steps, a warning is given.
 _FEW_INFORMATIVE = 0.01
+#: What follows where estimates assume independent demand with one law.
+_DOUBTED = (
+    "Lost demand is filled in by the law of all records, which assumes both, so nothing more is "
+    "eliminated."
+)
 #: Steps asked for at a time on the way back to the initial state.
 RETURN_STEPS = 1024
 
@@ -59,8 +63,9 @@ class IOPEA(Learner):
     restart : str. ``"none"``: the system runs on between policies. ``"return"``:
         after each policy θ_R is played until the system is back in s_1.
     radius : float, optional. Radius of the net. By default, the longest range of a parameter over
-        max{2000, √T}; with several parameters, a larger one if that gave more than 65,536 policies
-        (:func:`~iopea.policies.default_radius`).
+        max{2000, √T} (:func:`~iopea.policies.default_radius`); with several parameters, a larger
+        one if that gave more policies than the family allows (``most_listed``), and the
+        recommendation is refined between them.
     first_epoch : int, optional. Useful steps of the first epoch of rule ``paired``. By default,
         the first test comes after 48 steps or 20 memories of the system; among policies that
         inform each other, the one to play is revised after an eighth, a quarter and half of that.
@@ -233,10 +238,16 @@ class IOPEA(Learner):
         """Warning if demand is not i.i.d., tested on the evaluator's records where it has any."""
         kept = self._pool.evaluator.demand_records
         if kept is None:
-            return self._watch.warning
+            more = f" {_DOUBTED}" if self._doubted else ""
+            return self._watch.warning and self._watch.warning + more
         anew = DemandWatch()
         anew.observe(*kept)
         return anew.warning or self._watch.warning
+
+    @property
+    def _doubted(self) -> bool:
+        """Whether estimates assume independent demand with one law, and records contradict it."""
+        return self._pool.evaluator.assumes_law and self._watch.noticed is not None
 
     def _few_informative(self) -> str | None:
         if not self.effective_alpha < _FEW_INFORMATIVE:
@@ -408,7 +419,7 @@ class IOPEA(Learner):
         """Eliminate policies by the rule [Θ_{k+1}], and open the next epoch."""
         threshold = 0.0
         if self.survivors != 1:
-            threshold = self._pool.judge(self.rule, self.epoch)
+            threshold = self._pool.judge(self.rule, self.epoch, self._doubted)
         surviving = self.surviving
         self._records.append(
             EpochRecord(
@@ -449,10 +460,11 @@ def _pool(
         nothing = np.empty((0, policies.dimension))
         return Implicit(problem, problem.evaluator(nothing, threads, precision))
     thinned_to = None
+    most = problem.family.most_listed
     if rule.points_per_axis is not None:
         net = policies.thinned(rule.points_per_axis, spacing)
-    elif radius is None and policies.dimension > 1 and policies.count(spacing) > MOST_LISTED:
-        per_axis = int(MOST_LISTED ** (1 / policies.dimension))
+    elif radius is None and policies.dimension > 1 and policies.count(spacing) > most:
+        per_axis = int(most ** (1 / policies.dimension))
         net = policies.thinned(per_axis, spacing)
         thinned_to = policies.extent / (per_axis - 1)
     else:
@@ -471,7 +483,7 @@ def _setting(
     constants = problem.constants
     return Setting(
         policies=pool.count,
-        width=pool.order.width() if isinstance(pool, Listed) else 1,
+        width=pool.width,
         span=constants.scaled_span,
         cost_range=constants.cost_range,
         lipschitz=constants.lipschitz,

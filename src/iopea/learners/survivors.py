@@ -49,9 +49,17 @@ class Pool(Stateful, ABC):
         one.
         """
 
+    @property
     @abstractmethod
-    def judge(self, rule: Rule, epoch: int) -> float:
-        """Eliminate policies by the rule [Θ_{k+1}]; return the threshold."""
+    def width(self) -> int:
+        """Most policies that are played in an epoch [w]."""
+
+    @abstractmethod
+    def judge(self, rule: Rule, epoch: int, doubted: bool = False) -> float:
+        """Eliminate policies by the rule [Θ_{k+1}]; return the threshold.
+
+        Nothing is eliminated if the assumptions are ``doubted``.
+        """
 
     @abstractmethod
     def best(self, now: bool) -> Policy | None:
@@ -66,8 +74,9 @@ class Pool(Stateful, ABC):
         """Estimates of the surviving policies from the data so far."""
 
 
-#: Factor by which the net is refined around the estimated best policy of a thinned net.
-_FINER = 4
+#: Factor by which the net is refined around the estimated best policy of a thinned net, until it
+#: has about this many points along its longest side.
+_FINER, _FINEST = 4, 1000
 
 
 class Listed(Pool):
@@ -111,6 +120,10 @@ class Listed(Pool):
         return len(self._alive)
 
     @property
+    def width(self) -> int:
+        return 1 if self.evaluator.sees_beyond else self.order.width()
+
+    @property
     def surviving(self) -> Array:
         return self.policies[self._alive]
 
@@ -120,17 +133,39 @@ class Listed(Pool):
 
     def maximal(self, rng: Generator | None = None) -> list[Policy]:
         prefer = cost_ranks(self._means)
+        unknown = np.isnan(self._means)
         if rng is not None:
             prefer = rng.random(self.survivors)
-        elif self._preference is not None and (self._starved or np.isnan(self._means).any()):
+        elif self._preference is not None and (self._starved or unknown.any()):
             prefer = self._preference[self._alive]
-        among = slice(None) if self._provisional is None else self._provisional
+        among = self._may_play(unknown)
         chosen = self.order.maximal(self._alive[among], prefer=prefer[among])
+        if self.evaluator.sees_beyond and chosen.size > 1:
+            # One of them is enough: it tells of those that it does not inform as well.
+            ranks = prefer[np.searchsorted(self._alive, chosen)]
+            first = int(np.nanargmin(ranks)) if not np.isnan(ranks).all() else chosen.size - 1
+            chosen = chosen[[first]]
         return [self._policy(i) for i in chosen]
 
-    def judge(self, rule: Rule, epoch: int) -> float:
+    def _may_play(self, unknown: Mask) -> Mask:
+        """Survivors among which to choose.
+
+        If the evaluator sees beyond what the played policy informs, and there is no preference,
+        those without an estimate come first.
+        """
+        among = np.ones(self.survivors, dtype=np.bool_)
+        if self._provisional is not None:
+            among = self._provisional
+        stable = self.evaluator.may_play
+        if stable is not None and (among & stable).any():
+            among = among & stable
+        if self.evaluator.sees_beyond and self._preference is None and (among & unknown).any():
+            among = among & unknown
+        return among
+
+    def judge(self, rule: Rule, epoch: int, doubted: bool = False) -> float:
         estimates = self.evaluator.estimates()
-        if self.evaluator.contradiction is not None:
+        if doubted or self.evaluator.contradiction is not None:
             self._means = estimates.mean
             return float("inf")
         order = self.order.restrict(self._alive)
@@ -153,16 +188,22 @@ class Listed(Pool):
 
     def _refined(self, best: Policy) -> Policy:
         """The estimated best policy of a finer net between this point and its neighbours."""
-        point, spacing = np.array([best]), self._spacing or 0.0
-        if self.evaluator.means_of(point) is None:
-            return best
-        fine = self._class.net(spacing / _FINER)
-        near = np.abs(fine - point).max(axis=1) < spacing
-        candidates = np.vstack([point, fine[near]])
-        means = self.evaluator.means_of(candidates)
-        if means is None or not np.isfinite(means).any():
-            return best
-        return tuple(map(float, candidates[np.nanargmin(cost_ranks(means))]))
+        spacing = self._spacing or 0.0
+        while spacing > self._class.extent / _FINEST:
+            point = np.array([best])
+            candidates = np.vstack([point, self._near(point, spacing, spacing / _FINER)])
+            means = self.evaluator.means_of(candidates)
+            if means is None or not np.isfinite(means).any():
+                return best
+            best = tuple(map(float, candidates[np.nanargmin(cost_ranks(means))]))
+            spacing /= _FINER
+        return best
+
+    def _near(self, point: Array, reach: float, radius: float) -> Array:
+        """Policies of a finer net that are closer to a point than its neighbours."""
+        points = self._class.near(point, reach, radius)
+        apart = (np.abs(points - point) / self._class.scales).max(axis=1)
+        return np.asarray(points[apart < reach])
 
     def survives(self, policy: Policy, rule: Rule, epoch: int) -> bool:
         return bool((self.surviving == np.array(policy)).all(axis=1).any())
@@ -228,12 +269,16 @@ class Implicit(Pool):
     def means(self) -> Array:
         return self._means
 
+    @property
+    def width(self) -> int:
+        return 1
+
     def maximal(self, rng: Generator | None = None) -> list[Policy]:
         return [self._last]
 
-    def judge(self, rule: Rule, epoch: int) -> float:
+    def judge(self, rule: Rule, epoch: int, doubted: bool = False) -> float:
         best = self.evaluator.optimum()
-        if best is None:
+        if best is None or doubted:
             return float("inf")
         self._last = best
         candidates = self._class.neighbours(np.array(best))

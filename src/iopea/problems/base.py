@@ -108,6 +108,8 @@ class Evaluator(Stateful, ABC):
 
     #: Whether it also estimates policies that the played one does not inform.
     sees_beyond: ClassVar[bool] = False
+    #: Whether it assumes that demand is independent with one distribution.
+    assumes_law: ClassVar[bool] = False
 
     @abstractmethod
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
@@ -136,6 +138,11 @@ class Evaluator(Stateful, ABC):
     @property
     def note(self) -> str | None:
         """How records are read, if not as the problem says; None otherwise."""
+        return None
+
+    @property
+    def may_play(self) -> Mask | None:
+        """Which of the policies may be played; None if all."""
         return None
 
     @abstractmethod
@@ -239,9 +246,11 @@ class PolicyFamily(Model, ABC):
     made_for : type of System. The type of system its policies act in.
     parameters : tuple of str. Names of the parameters in results; those of the class if empty.
     optional_columns : tuple of str. Columns a trajectory may have besides those of the system.
+    most_listed : int. Most policies to which a class of several parameters is discretised.
     """
 
     kind: ClassVar[str]
+    most_listed: ClassVar[int] = 2**16
     made_for: ClassVar[type[Any]] = System
     parameters: ClassVar[tuple[str, ...]] = ()
     optional_columns: ClassVar[tuple[str, ...]] = ()

@@ -24,10 +24,10 @@ from iopea.problem_files import parse_problem
 from iopea.seeds import seed_for
 from iopea.systems.dual_sourcing import DualSourcing
 from iopea.systems.dual_sourcing.dual_index import LevelPairs
-from iopea.systems.dual_sourcing.estimators import batch_ends, other_orders, shares_of
 from iopea.systems.dual_sourcing.replay import ReplayEstimator
 from iopea.systems.shop.base import Levels
-from iopea.systems.shop.product_limit import ProductLimit
+from iopea.systems.shop.pooled import batch_ends, other_orders
+from iopea.systems.shop.product_limit import ProductLimit, shares_of
 from iopea.testing.twins import assert_same_state, dual_index_period, dual_replay_twin
 
 #: The paper's small setting.
@@ -586,7 +586,7 @@ def test_averages_over_orders_have_the_same_mean_and_less_variance(estimator):
         evaluator.observe(simulator(problem, demand).play((10.0, 10.0), 400).trajectory, True)
         ends = batch_ends(400, 4)
         averaged.append(evaluator.estimates().mean)
-        seen.append(evaluator._simulate(demand, ends, policies).sum(axis=0) / 400)
+        seen.append(evaluator._simulate(demand[None], ends, policies)[0].sum(axis=0) / 400)
     averaged, seen = (np.array(each)[:, 1:] - np.array(each)[:, :1] for each in (averaged, seen))
     change = averaged - seen
     error = change.std(axis=0, ddof=1) / math.sqrt(600)
@@ -676,7 +676,9 @@ def test_estimates_are_right_on_average(estimator):
         evaluator = problem.evaluator(candidates)
         evaluator.observe(path, True)
         means.append(evaluator.estimates().mean)
-        naive.append(evaluator._simulate(path["sales"], np.array([6000]), candidates)[0] / 6000)
+        naive.append(
+            evaluator._simulate(path["sales"][None], np.array([6000]), candidates)[0, 0] / 6000
+        )
     error = np.std(means, axis=0, ddof=1) / math.sqrt(24) + exact.standard_error
     # Candidates have run before costs are counted: no more is allowed for the start.
     assert (np.abs(np.mean(means, axis=0) - truth) <= 6 * error).all()

@@ -8,9 +8,8 @@ from scipy import stats
 
 from iopea.demand import Exponential, Poisson, Uniform
 from iopea.systems.dual_sourcing import DualSourcing
-from iopea.systems.dual_sourcing.estimators import shares_of
-from iopea.systems.shop import product_limit_kernel as kernels
-from iopea.systems.shop.product_limit import ProductLimit
+from iopea.systems.shop import product_limit as kernels
+from iopea.systems.shop.product_limit import ProductLimit, shares_of
 
 #: Standard errors that a normal variable leaves with probability 2e-9.
 SIX = 6.0

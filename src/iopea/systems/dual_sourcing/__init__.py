@@ -7,6 +7,7 @@ from typing import Self
 from iopea.demand import Demand, Exponential
 from iopea.problems.base import Problem
 from iopea.systems.dual_sourcing.base_surge import BaseSurge
+from iopea.systems.dual_sourcing.capped import CappedDualIndex
 from iopea.systems.dual_sourcing.dual_index import DualIndex
 from iopea.systems.dual_sourcing.system import DualSourcingSystem
 from iopea.systems.shop.base import Levels
@@ -30,7 +31,7 @@ class DualSourcing(Problem):
     """
 
     system_type = DualSourcingSystem
-    families = (DualIndex, BaseSurge)
+    families = (DualIndex, BaseSurge, CappedDualIndex)
 
     @classmethod
     def example(cls) -> tuple[Self, Demand]:
@@ -44,9 +45,12 @@ class DualSourcing(Problem):
 
     @classmethod
     def examples(cls) -> tuple[tuple[Self, Demand], ...]:
-        """The example, and one with base-surge policies."""
+        """The example, and one with each other family."""
         shop, demand = cls.example()
         surge = BaseSurge(
             orders=Levels(low=0, high=0.6, step=0.1), levels=Levels(low=0, high=6, step=0.5)
         )
-        return (shop, demand), (cls(shop.system, surge), demand)
+        levels, caps = Levels(low=0, high=6, step=1), Levels(low=0, high=2, step=0.5)
+        capped = CappedDualIndex(expedited_levels=levels, regular_levels=levels, caps=caps)
+        others = ((cls(shop.system, family), demand) for family in (surge, capped))
+        return (shop, demand), *others

@@ -11,10 +11,13 @@ below the mean demand, which is unknown. Known in advance is the highest regular
 constant order, the regular pipeline is always (L_r + 1) Q, including the order that arrives and the
 one that is placed, and a policy with a regular level never has more in the pipeline than that
 level. So Q ranges from 0 to the highest regular level over L_r + 1, and S over the expedited
-levels. Some of these Q may still be unstable; a learner has to handle that.
+levels. Some of these Q may still be unstable: IOPEA neither plays nor judges those that are not
+surely below mean demand.
 
-With L_e = 0 a higher S raises the stock of every period: among policies with the same Q, a higher S
-informs every lower one on every sample path. With L_e > 0 a policy informs only itself.
+With L_e = 0 the stock after arrivals is max(x, S), and the position of the next period is what is
+left of it plus Q. Both rise with x, S and Q: a policy with a higher Q and a higher S has more stock
+in every period, and informs the other on every sample path. With L_e > 0 its records determine the
+demand distribution as far as the other needs it.
 """
 
 from __future__ import annotations
@@ -28,14 +31,15 @@ from iopea.demand import DemandStream
 from iopea.information_order import InformationOrder
 from iopea.model import check_nonnegative
 from iopea.policies import Box
-from iopea.problems.base import Problem, Rule
+from iopea.problems.base import Evaluator, Problem, Rule
 from iopea.systems.dual_sourcing import surge_kernel as kernels
 from iopea.systems.dual_sourcing.dual_index import DualIndex
 from iopea.systems.dual_sourcing.system import DualSourcingSystem
 from iopea.systems.shop.base import Levels, Range, box_of
-from iopea.systems.shop.family import OrderingFamily, higher_informs_lower, pieces
+from iopea.systems.shop.family import OrderingFamily, pieces
 from iopea.systems.shop.kernel import raised
-from iopea.types import Array, Claim, Estimates, Policy
+from iopea.systems.shop.pooled import ProductLimitReplay
+from iopea.types import Array, Claim, Estimates, Policy, Precision
 
 
 @lru_cache
@@ -108,17 +112,27 @@ class BaseSurge(OrderingFamily):
         """A constant regular order, and an expedited one up to S."""
         return _rule(*system.lead_times)
 
+    def constant_orders(self, system: DualSourcingSystem, policies: Array) -> Array:
+        """The constant regular order."""
+        return policies[:, 0]
+
+    def least_stock(self, system: DualSourcingSystem, policies: Array) -> Array | None:
+        """With L_e = 0 the stock is never below S."""
+        return policies[:, 1] if system.expedited_lead_time == 0 else None
+
     def order_on(self, system: DualSourcingSystem, policies: Array) -> InformationOrder:
-        """A higher S informs lower ones of the same Q, if L_e = 0."""
-        order, level = policies.T
-        if system.expedited_lead_time == 0:
-            return higher_informs_lower(level, within=order)
-        alone = np.unique(policies, axis=0, return_inverse=True)[1].ravel().astype(np.float64)
-        return higher_informs_lower(alone, within=alone)
+        """A higher Q and S inform lower ones."""
+        return InformationOrder.from_key(policies)
 
     def claim(self, system: DualSourcingSystem) -> Claim:
-        """The sales of a lower S are known on every sample path."""
-        return "sample-path"
+        """With L_e = 0 on every sample path, otherwise in distribution."""
+        return "sample-path" if system.expedited_lead_time == 0 else "distributional"
+
+    def evaluator(
+        self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> Evaluator:
+        """Simulation on all records, since the highest constant orders may not be played."""
+        return ProductLimitReplay(problem, policies, threads, precision)
 
     def trace(
         self, system: DualSourcingSystem, policy: Policy, demand: Array, state: Array

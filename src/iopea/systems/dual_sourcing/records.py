@@ -1,6 +1,6 @@
 """Whether the records of a shop with two suppliers fit the model, and the likely reason if not.
 
-The estimators of :mod:`iopea.systems.dual_sourcing.estimators` need only stock and sales. Whether
+Estimators that simulate candidates need only stock and sales. Whether
 the stock is consistent with the policy's orders is checked nevertheless: if it is not, lead times
 or orders differ from the problem, and simulated candidates are not informative about the shop.
 """
@@ -58,6 +58,11 @@ class DualRecords(Stateful):
     def pipelines(self) -> tuple[Array, Array]:
         """The regular and the expedited pipeline, oldest first."""
         return self._regular, self._expedited
+
+    @property
+    def position(self) -> float:
+        """Stock on hand and on order."""
+        return float(self.on_hand + sum(each.sum() for each in self.pipelines))
 
     @property
     def inconsistent(self) -> int:

@@ -9,22 +9,23 @@ from __future__ import annotations
 import numpy as np
 
 from iopea.policies import SAME_POINT
-from iopea.problems.base import Problem
-from iopea.state import array, mask, numbers, parts
+from iopea.problems.base import Evaluator, Problem
+from iopea.state import Part, array, mask, numbers, parts
 from iopea.systems.dual_sourcing import kernel as kernels
-from iopea.systems.dual_sourcing.estimators import FIRST_BATCH, MOST_BATCHES, DualEvaluator
+from iopea.systems.dual_sourcing.records import DualRecords
+from iopea.systems.shop.pooled import FIRST_BATCH, MOST_BATCHES
 from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 
 
-class ReplayEstimator(DualEvaluator):
+class ReplayEstimator(Evaluator):
     """Advances candidates along the sales of a policy that informs them on every sample path.
 
     With ``claimed`` all candidates are treated as informed, to test a claim that they are.
     """
 
     saved = parts(
-        played=numbers, settled=bool, told=mask, state=array, clock=int, size=int, pending=array,
-        sums=array, sizes=array,
+        real=Part, policies=array, played=numbers, settled=bool, told=mask, state=array, clock=int,
+        size=int, pending=array, sums=array, sizes=array,
     )  # fmt: skip
 
     def __init__(
@@ -35,7 +36,9 @@ class ReplayEstimator(DualEvaluator):
         precision: str,
         claimed: bool = False,
     ) -> None:
-        super().__init__(problem, policies, threads, precision)
+        self._problem, self._system = problem, problem.system
+        self._policies, self._threads, self._precision = policies, threads, precision
+        self._real: DualRecords = problem.family.tracker(problem)
         self._claimed = claimed
         self._played: Policy = (-1.0, -1.0)
         self._settled = False
@@ -54,12 +57,12 @@ class ReplayEstimator(DualEvaluator):
         first = 0
         while evaluate and not self._settled and first < len(trajectory):
             # By rounding, a position may lie slightly above the level.
-            if self._position <= max(trajectory.policy) * (1 + SAME_POINT):
+            if self._real.position <= max(trajectory.policy) * (1 + SAME_POINT):
                 self._resume()
             else:
-                self._follow(trajectory, first, first + 1)
+                self._real.add(trajectory.part(first, first + 1))
                 first += 1
-        self._follow(trajectory, first, len(trajectory))
+        self._real.add(trajectory.part(first, len(trajectory)))
         if not self._settled:
             return 0
         self._pending = np.concatenate([self._pending, trajectory["sales"][first:]])
@@ -67,6 +70,21 @@ class ReplayEstimator(DualEvaluator):
             batches = min(self._pending.size // self._size, MOST_BATCHES - len(self._sums))
             self._advance(np.arange(1, batches + 1, dtype=np.intp) * self._size)
         return len(trajectory) - first
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the real system is empty, with nothing on order."""
+        return self._real.position == 0
+
+    @property
+    def departures(self) -> int:
+        """Periods inconsistent with the orders of the policy that was played."""
+        return self._real.inconsistent
+
+    @property
+    def contradiction(self) -> str | None:
+        """Message if the records don't fit the model, with the likely reason."""
+        return self._real.contradiction
 
     def _resume(self) -> None:
         """Set all informed candidates to the real state, reduced to their z_r."""
@@ -79,7 +97,7 @@ class ReplayEstimator(DualEvaluator):
             self._told = order.informed_by(last)[:last]
         held = np.concatenate([[self._real.on_hand], *self._real.pipelines])
         state = np.repeat(held[:, None], last, axis=1)
-        cut = np.maximum(self._position - self._policies.max(axis=1), 0.0)
+        cut = np.maximum(self._real.position - self._policies.max(axis=1), 0.0)
         for row in self._latest_first():
             less = np.minimum(state[row], cut)
             state[row] -= less

@@ -91,21 +91,26 @@ class BaseStock(OrderingFamily):
         return InformationOrder.from_key(policies[:, 0])
 
     def claim(self, system: LostSalesSystem) -> Claim:
-        """The sales of a lower level are known on every sample path."""
-        return "sample-path"
+        """The sales of a lower level are known on every sample path.
+
+        Where the supplier does not deliver just what is ordered, only in distribution.
+        """
+        return "distributional" if system.terms.limited else "sample-path"
 
     def constants(self, system: LostSalesSystem) -> Constants:
         """H = 36 max{h, p} L U and L_Θ = max{h, p}, as in ``cor:base_stock_regret``.
 
         For a further cost no such constants are proved: its bound is added where costs enter H,
-        and since it may jump, L_Θ is infinite.
+        and since it may jump, L_Θ is infinite. Nothing is proved where orders are limited, either.
         """
+        if system.terms.limited:
+            return super().constants(system)
         high = self.levels.high
         own = system.own_bound
         largest = max(system.unit_costs)
         return Constants(
             span=SPAN_FACTOR * (largest * high + own) * max(system.lead_time, 1),
-            lipschitz=largest if system.period_cost is None else np.inf,
+            lipschitz=np.inf if own else largest,
             bound=high,
             dimension=1,
             cost_low=-system.lost_sales_cost * high - own,
@@ -115,16 +120,22 @@ class BaseStock(OrderingFamily):
 
     def evaluator(
         self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
-    ) -> BaseStockReplay:
+    ) -> Evaluator:
         """Replay of all levels along the observed sales."""
+        if not _up_to_a_level(problem.system):
+            return super().evaluator(problem, policies, threads, precision)
         return BaseStockReplay(problem, policies[:, 0], threads, precision)
 
-    def path_evaluator(self, problem: Problem, policies: Array) -> BaseStockReplay:
+    def path_evaluator(self, problem: Problem, policies: Array) -> Evaluator:
         """Replay of all levels, treating them as informed."""
+        if not _up_to_a_level(problem.system):
+            return super().path_evaluator(problem, policies)
         return BaseStockReplay(problem, policies[:, 0], claimed=True)
 
     def orders_of(self, system: LostSalesSystem, policies: Array, states: Array) -> Array:
         """Orders of levels, an array (n, 1), in states, an array (n, k)."""
+        if not _up_to_a_level(system):
+            return super().orders_of(system, policies, states)
         short = policies[:, 0] - states.sum(axis=1)
         return np.asarray(np.maximum(short, 0.0))[:, None]
 
@@ -137,6 +148,8 @@ class BaseStock(OrderingFamily):
         until_empty: bool,
     ) -> Array:
         """Play a level on the real shop, with a precompiled kernel."""
+        if not _up_to_a_level(system):
+            return super().roll_out(system, policy, demand, state, until_empty)
         return kernels.roll_out(policy[0], demand, state, until_empty)
 
     def path_costs(
@@ -148,6 +161,8 @@ class BaseStock(OrderingFamily):
         batches: int,
     ) -> Estimates:
         """Batch sums of the true cost of levels on a demand path, from an empty shop."""
+        if not _up_to_a_level(system):
+            return super().path_costs(system, stream, policies, steps, batches)
         levels = policies[:, 0]
         size = -(-steps // batches)
         nothing = np.zeros((system.lead_time, levels.size))
@@ -165,6 +180,11 @@ class BaseStock(OrderingFamily):
             lost[batch] += system.lost_sales_cost * demand.sum()
             rows.extend(done)
         return Estimates(np.array(rows) + lost[:, None], np.full(batches, float(size)))
+
+
+def _up_to_a_level(system: LostSalesSystem) -> bool:
+    """Whether the precompiled kernels apply: no cost of an order, and orders are not limited."""
+    return not (system.fixed_order_cost or system.terms.limited)
 
 
 class BaseStockReplay(Evaluator):

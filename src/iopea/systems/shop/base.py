@@ -72,8 +72,10 @@ def _as_levels(value: Any) -> Levels:
 Range = Annotated[Levels, BeforeValidator(_as_levels)]
 
 
-def box_of(*ranges: Levels, labels: tuple[str, ...] = ()) -> Box:
-    """The box of several ranges, all of them in steps or none.
+def box_of(*ranges: Levels, labels: tuple[str, ...] = (), ascending: int = 0) -> Box:
+    """The box of several ranges, all of them in steps or none, each divided into as many parts.
+
+    Of the first ``ascending`` parameters none may be above the next.
 
     >>> box_of(Levels(low=0, high=1, step=0.5), Levels(low=0, high=4, step=2)).count(1.0)
     9
@@ -82,7 +84,7 @@ def box_of(*ranges: Levels, labels: tuple[str, ...] = ()) -> Box:
     if steps and len(steps) < len(ranges):
         raise InputError("Some ranges have a step and some have none: give all a step, or none.")
     ends = [levels.low for levels in ranges], [levels.high for levels in ranges]
-    return Box(*ends, steps or None, labels=labels)
+    return Box(*ends, steps or None, labels=labels, proportional=True, ascending=ascending)
 
 
 class ShopControl(Control):
@@ -95,6 +97,7 @@ class ShopControl(Control):
     high : float. The highest level [U].
     costs_of : callable. Pseudo-costs from stock, sales and the orders by name.
     orders_of : callable. Orders of policies of the class in states.
+    limits : pair of float. What orders are multiples of, and the least order; 0 for none.
     """
 
     records = ("stock", "sales")
@@ -105,6 +108,7 @@ class ShopControl(Control):
         high: float,
         costs_of: Callable[[Array, Array, Mapping[str, Array]], Array],
         orders_of: Callable[[Array, Array], Array],
+        limits: tuple[float, float] = (0.0, 0.0),
     ) -> None:
         under_way = tuple(
             f"{name}_{ago}"
@@ -117,7 +121,7 @@ class ShopControl(Control):
         self.highest_action = np.full(len(self.actions), high)
         self.offsets, self.leads = self.places(lead_times)
         self._high = high
-        self._costs_of, self._orders_of = costs_of, orders_of
+        self._costs_of, self._orders_of, self._limits = costs_of, orders_of, limits
 
     @staticmethod
     def places(lead_times: Mapping[str, int]) -> tuple[Indices, Indices]:
@@ -147,9 +151,14 @@ class ShopControl(Control):
         room = np.maximum(self._high - states.sum(axis=1), 0.0)
         orders = np.empty(actions.shape)
         for source in range(len(self.actions)):
-            orders[:, source] = np.clip(actions[:, source], 0.0, room)
+            wanted = np.clip(actions[:, source], 0.0, room)
+            orders[:, source] = fleet.delivered(wanted, *self._limits)
             room = room - orders[:, source]
         return orders
+
+    def check(self, states: Array, actions: Array) -> Array:
+        """What is delivered of the orders; refuse those that are none."""
+        return fleet.delivered(super().check(states, actions), *self._limits)
 
     def advance(self, states: Array, orders: Array, demand: Array) -> Array:
         """Advance many shops by a period, ``states`` in place; return stock and sales."""

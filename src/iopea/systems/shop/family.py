@@ -12,10 +12,12 @@ from iopea.demand import DemandStream
 from iopea.information_order import InformationOrder
 from iopea.problems.base import Constants, Evaluator, PolicyFamily
 from iopea.systems.shop.base import Levels, own_radius
+from iopea.systems.shop.pooled import ProductLimitReplay
 from iopea.systems.shop.replay import PathReplay
 from iopea.systems.shop.rule import try_rule
 from iopea.systems.shop.system import ShopSystem
-from iopea.types import Array, Estimates, Policy, Precision
+from iopea.systems.shop.tracker import tracker_of
+from iopea.types import Array, Estimates, Indices, Policy, Precision
 
 #: Periods of a path held in memory at a time in long evaluations.
 _PATH = 2**17
@@ -42,6 +44,8 @@ def higher_informs_lower(levels: Array, within: Array) -> InformationOrder:
     return InformationOrder.from_key(np.column_stack([level + apart, level - apart]))
 
 
+#: Warm-up of simulated candidates: at least this many lead times, at most so many periods.
+_WARM_UP, _MOST_WARM_UP = 4, 4096
 #: Policies on which a rule is tried before anything runs on it.
 _TRIED = 8
 
@@ -54,6 +58,7 @@ class OrderingFamily(PolicyFamily):
     """
 
     made_for: ClassVar[type[Any]] = ShopSystem
+    most_listed: ClassVar[int] = 2**13
     #: Whether a policy is one level, up to which the inventory position is raised.
     one_level: ClassVar[bool] = False
 
@@ -95,7 +100,7 @@ class OrderingFamily(PolicyFamily):
         return (0.0,) * self.policy_class(system).dimension
 
     def constants(self, system: Any) -> Constants:
-        """The range of costs and the lead time; no bounds on H and L_Θ are proved."""
+        """The range of costs and the lead time; no bounds on H and L_Θ are proved, nor on α."""
         most, own = self.most_stock(system), system.own_bound
         return Constants(
             span=np.inf,
@@ -104,18 +109,71 @@ class OrderingFamily(PolicyFamily):
             dimension=self.policy_class(system).dimension,
             cost_low=-system.unit_costs[1] * most - own,
             cost_high=(system.unit_costs[0] + max(system.order_costs)) * most + own,
+            alpha=1.0 if self.claim(system) == "sample-path" else 0.0,
             settling=system.longest,
         )
 
     def evaluator(
         self, problem: Any, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> Evaluator:
-        """Replay along the records of a policy that informs others on every sample path."""
-        return PathReplay(problem, policies, threads)
+        """Replay along the records where the order holds on every sample path.
+
+        Otherwise simulation on the demand of all records.
+        """
+        if self.claim(problem.system) == "sample-path":
+            return PathReplay(problem, policies, threads)
+        return ProductLimitReplay(problem, policies, threads, precision)
 
     def path_evaluator(self, problem: Any, policies: Array) -> Evaluator:
         """Replay along the records, whatever order is claimed."""
         return PathReplay(problem, policies, claimed=True)
+
+    def tracker(self, problem: Any) -> Any:
+        """Follows the real shop by its records."""
+        return tracker_of(problem)
+
+    def least_stock(self, system: Any, policies: Array) -> Array | None:
+        """The stock after arrivals that each policy never falls below, where that is known."""
+        return None
+
+    def constant_orders(self, system: Any, policies: Array) -> Array | None:
+        """What each policy orders in every period whatever the stock; None where none does."""
+        return None
+
+    def sample_costs(
+        self,
+        system: Any,
+        demands: Array,
+        ends: Indices,
+        policies: Array,
+        stock: bool = False,
+        threads: int = 1,
+        precision: Precision = "float64",
+    ) -> Array:
+        """Batch costs of policies on consecutive samples of demand, after a warm-up.
+
+        Parameters
+        ----------
+        demands : array (k, periods). The samples.
+        ends : array (batches,). The period after the last one of each batch.
+        stock : bool. Whether to sum up the stock after arrivals instead of costs.
+
+        Returns
+        -------
+        array (k, batches, n) : costs without the term p D_t that no order changes.
+        """
+        rule = system.compiled(self)
+        count, periods = demands.shape
+        warm_up = max(min(periods, _MOST_WARM_UP), _WARM_UP * (system.longest + 1))
+        before = np.resize(demands[-1, ::-1], warm_up)[::-1]
+        starts = warm_up + periods * np.arange(count)
+        sums = rule.simulate(
+            np.concatenate([before, demands.ravel()]),
+            np.append(warm_up, (starts[:, None] + ends).ravel()),
+            policies, np.zeros((rule.wide, len(policies))),
+            rule.terms.stock if stock else None, threads,
+        )  # fmt: skip
+        return np.asarray(sums[1:].reshape(count, ends.size, -1))
 
     def orders_of(self, system: Any, policies: Array, states: Array) -> Array:
         """Orders of policies, an array (n, d), in states, an array (n, k): (n, sources)."""

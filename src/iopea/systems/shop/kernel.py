@@ -37,6 +37,17 @@ def allowed(order, multiple, minimum):  # type: ignore[no-untyped-def]
     return order if order >= minimum * (1.0 - _SAME_MULTIPLE) or minimum == 0.0 else 0.0
 
 
+def delivered(orders: Array, multiple: float, minimum: float) -> Array:
+    """What a supplier delivers of each order: see :func:`allowed`.
+
+    >>> delivered(np.array([5.0, 11.9, 12.0]), 6.0, 8.0)
+    array([ 0.,  0., 12.])
+    """
+    if multiple > 0:
+        orders = multiple * np.floor(orders / multiple + _SAME_MULTIPLE)
+    return np.where(orders >= minimum * (1 - _SAME_MULTIPLE), orders, 0.0) if minimum else orders
+
+
 @njit(cache=True, inline="always")
 def arrival(pipeline, order):  # type: ignore[no-untyped-def]
     """Advance the pipeline by a period: add the order, return the arrival."""

@@ -3,19 +3,93 @@
 Where sales are below the stock, they are the demand. Where the shop was sold out, demand was at
 least the stock. The stock is known before demand, so censoring is independent of demand, and the
 Kaplan-Meier estimator is consistent on the range that the stock has reached.
+
+In compiled code the observed values of demand are numbered in ascending order. ``seen`` counts the
+observations of each value, ``gone`` the periods that were sold out at or below it since the value
+before.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from iopea.seeds import seed_for
-from iopea.systems.shop import product_limit_kernel as kernels
 from iopea.types import Array, Indices, Mask
 
 #: Tolerance within which stock and demand are equal, as a share of the largest sales: an order
 #: replaces what was sold, so the two are often equal up to rounding.
 ROUNDING = 1e-9
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _accumulate(seen, gone, below):  # type: ignore[no-untyped-def]
+    at_risk = seen.sum() + gone.sum()
+    left, total = 1.0, 0.0
+    below[0] = 0.0
+    for k in range(seen.shape[0]):
+        at_risk -= gone[k]
+        if seen[k] > 0:
+            after = left * ((at_risk - seen[k]) / at_risk)
+            total += left - after
+            left = after
+            at_risk -= seen[k]
+        below[k + 1] = total
+    return left
+
+
+def accumulate(seen: Indices, gone: Indices) -> tuple[Array, float]:
+    """Probabilities of demand below each value, then up to the last; and that of larger demand.
+
+    ``seen`` has an entry for each value, ``gone`` one more: periods sold out above all values.
+
+    >>> accumulate(np.array([1, 1]), np.array([0, 1, 1]))
+    (array([0.   , 0.25 , 0.625]), 0.375)
+    """
+    below = np.empty(seen.size + 1)
+    return below, float(_accumulate(seen, gone, below))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _draw(below, beyond, values, places, shares, drawn):  # type: ignore[no-untyped-def]
+    count = values.shape[0]
+    last = count  # the highest value of positive probability
+    while last > 0 and below[last] <= below[last - 1]:
+        last -= 1
+    highest = np.inf if beyond > 0 or last == 0 else values[last - 1]
+    # Guide table: for each of count + 1 equal parts of [0, 1], where the search begins.
+    parts = count + 1
+    guide = np.empty(parts, np.int32)
+    part = 0
+    for k in range(count):
+        while part < parts and part < below[k + 1] * parts:
+            guide[part] = k
+            part += 1
+    guide[part:] = count
+    for i in range(places.shape[0]):
+        base = below[places[i]]
+        target = base + shares[i] * (below[count] + beyond - base)
+        k = guide[min(int(target * parts), parts - 1)]
+        while k > 0 and below[k] > target:
+            k -= 1
+        while k < count and below[k + 1] <= target:
+            k += 1
+        drawn[i] = values[k] if k < count else highest
+
+
+def draw(below: Array, beyond: float, values: Array, places: Indices, shares: Array) -> Array:
+    """Draw from the distribution, given that demand is at least the value with this number.
+
+    A draw is the quantile of the conditional distribution at its share. It is infinite beyond all
+    values; if there is no probability beyond, it is at most the highest value.
+
+    >>> draw(np.array([0.0, 0.5, 1.0]), 0.0, np.array([3.0, 4.0]), np.array([0, 0, 1]),
+    ...      np.array([0.4, 0.6, 0.1]))
+    array([3., 4., 4.])
+    """
+    drawn = np.empty(places.size)
+    _draw(below, beyond, values, places, shares, drawn)
+    return drawn
 
 
 class ProductLimit:
@@ -42,7 +116,7 @@ class ProductLimit:
         limits = sales[sold_out] - ROUNDING * sales.max(initial=0.0)
         self._places[sold_out] = np.searchsorted(self._seen, limits, side="left")
         self._counts = self._count(slice(None))
-        self._below, self.beyond = kernels.accumulate(*self._counts)
+        self._below, self.beyond = accumulate(*self._counts)
 
     def _count(self, periods: slice) -> tuple[Indices, Indices]:
         """Number of observations of each value, and of periods censored below it."""
@@ -72,7 +146,7 @@ class ProductLimit:
         array([3., 3., 4., 9.])
         """
         places = np.searchsorted(self._seen, limits, side="left")
-        drawn = kernels.draw(self._below, self.beyond, self._seen, places, shares)
+        drawn = draw(self._below, self.beyond, self._seen, places, shares)
         return np.maximum(drawn, limits)
 
     def demand(self, shares: Array, without: slice | None = None) -> Array:
@@ -87,9 +161,9 @@ class ProductLimit:
         below, beyond = self._below, self.beyond
         if without is not None:
             seen, gone = self._count(without)
-            below, beyond = kernels.accumulate(self._counts[0] - seen, self._counts[1] - gone)
+            below, beyond = accumulate(self._counts[0] - seen, self._counts[1] - gone)
         unknown = np.flatnonzero(self._sold_out)
-        drawn = kernels.draw(below, beyond, self._seen, self._places[unknown], shares[unknown])
+        drawn = draw(below, beyond, self._seen, self._places[unknown], shares[unknown])
         demand = self._sales.copy()
         demand[unknown] = np.maximum(drawn, self._sales[unknown])
         return demand

@@ -20,7 +20,6 @@ import numpy as np
 from iopea.problems.base import Evaluator
 from iopea.problems.batches import Batches
 from iopea.state import Part, array, parts
-from iopea.systems.shop.records import FITS, tolerance
 from iopea.types import Array, Estimates, Mask, Policy, Trajectory
 
 
@@ -30,9 +29,7 @@ class PathReplay(Evaluator):
     With ``claimed`` all candidates are treated as informed, to test a claim that they are.
     """
 
-    saved = parts(
-        real=array, inconsistent=int, steps=int, policies=array, states=array, batches=Part
-    )
+    saved = parts(real=Part, policies=array, states=array, batches=Part)
 
     def __init__(
         self, problem: Any, policies: Array, threads: int = 1, claimed: bool = False
@@ -40,29 +37,22 @@ class PathReplay(Evaluator):
         self._problem, self._policies = problem, np.array(policies, dtype=np.float64)
         self._rule = problem.system.compiled(problem.family)
         self._threads, self._claimed = threads, claimed
-        wide = 1 + sum(problem.system.sources.values())
-        self._real = np.zeros((1, wide))
-        self._inconsistent = self._steps = 0
-        self._states = np.zeros((len(policies), wide))
+        self._real = problem.family.tracker(problem)
+        self._states = np.zeros((len(policies), self._rule.wide))
         self._latest: tuple[Policy, Mask] | None = None  # played, and those it informs
         self._batches = Batches(2 * len(policies))  # costs of all policies, then their steps
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Add observed periods, which count for the candidates that they inform."""
         stock, sales = trajectory["stock"], trajectory["sales"]
-        most = self._problem.family.most_stock(self._problem.system)
-        near = float(tolerance(np.array(most), None))
-        self._inconsistent += self._rule.follow(
-            np.array(trajectory.policy), self._real, stock, sales, near
-        )
-        self._steps += len(trajectory)
+        self._real.add(trajectory)
         if not evaluate:
             return 0
         informed = self._informed(trajectory.policy)
         done = 0
         while done < len(trajectory):
             last = done + self._batches.size - self._batches.filled
-            self._advance(sales[done:last], stock[done:last] + near, informed)
+            self._advance(sales[done:last], stock[done:last] + self._real.near, informed)
             done = last
         return len(trajectory)
 
@@ -101,23 +91,18 @@ class PathReplay(Evaluator):
     @property
     def at_start(self) -> bool:
         """Whether the real shop is empty, with nothing on order."""
-        return not self._real.any()
+        return bool(self._real.position == 0)
 
     @property
     def departures(self) -> int:
         """Steps inconsistent with the policy that was played."""
-        return self._inconsistent
+        return int(self._real.inconsistent)
 
     @property
     def contradiction(self) -> str | None:
         """Message if more than 2 % of the steps contradict the model."""
-        if self._inconsistent <= FITS * self._steps:
-            return None
-        return (
-            f"{self._inconsistent:,} of {self._steps:,} steps contradict the model, so that "
-            "nothing more is eliminated on these records: check lead times, orders, and that the "
-            "stock was recorded after arrivals and before sales."
-        )
+        found: str | None = self._real.contradiction
+        return found
 
     def estimates(self) -> Estimates:
         """Costs by batch, including the one in progress."""

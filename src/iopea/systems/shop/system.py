@@ -124,6 +124,7 @@ class ShopSystem(DemandSystem):
             high=family.most_stock(self),
             costs_of=self.pseudo_costs,
             orders_of=lambda policies, states: family.orders_of(self, policies, states),
+            limits=(self.terms.multiple, self.terms.minimum),
         )
 
     def compiled(self, family: PolicyFamily) -> CompiledRule:
@@ -134,10 +135,16 @@ class ShopSystem(DemandSystem):
     @property
     def terms(self) -> Terms:
         """Costs, and what suppliers deliver of an order."""
-        return Terms(*self.unit_costs[:2], on_orders=self.order_costs, own=self.own_cost)
+        holding, lost = self.unit_costs[:2]
+        return Terms(holding, lost, on_orders=self.order_costs, own=self.own_cost)
 
-    def tabular(self, problem: Problem, radius: float | None = None) -> ShopTable:
-        """Stock and orders in units of a radius, or of the family's own."""
+    def tabular(self, problem: Problem, radius: float | None = None) -> ShopTable | None:
+        """Stock and orders in units of a radius, or of the family's own.
+
+        None where suppliers don't deliver just what is ordered.
+        """
+        if self.terms.limited:
+            return None
         own, whole = problem.family.units(self)
         return ShopTable(self.control(problem), radius or own, whole)
 

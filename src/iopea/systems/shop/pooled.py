@@ -1,0 +1,340 @@
+"""Counterfactual costs of policies of any family, simulated on the demand of all records.
+
+Demand does not depend on the policy, so a candidate can be simulated on any sample of demand. The
+product-limit evaluator uses all periods: where the shop was sold out, demand is drawn from the
+product-limit estimate of all records, given that it was at least the stock.
+
+It assumes that the stock of a period was chosen before its demand, and that demand is independent
+from period to period with one distribution. Then any permutation of the sample is as likely as the
+observed one: costs are averaged over several, in which the periods of each batch are permuted. That
+removes the part of the variance of differences between candidates that is due to the order alone, a
+quarter to two thirds.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from copy import copy
+from dataclasses import replace
+
+import numpy as np
+
+from iopea.problems.base import Evaluator, Problem
+from iopea.seeds import seed_for
+from iopea.state import Part, array, parts
+from iopea.systems.shop.product_limit import ProductLimit, shares_of
+from iopea.types import Array, Estimates, Indices, Mask, State, Trajectory
+
+#: Tolerance for rounding of levels, as a share of the highest one.
+ROUNDING = 1e-6
+#: Length of the first batches, which doubles so that there are never more than this many, nor
+#: more than this times the root of the periods: an order is changed within batches alone.
+FIRST_BATCH = 4
+MOST_BATCHES = 512
+MOST_PER_ROOT = 3
+#: Permutations of the sample over which costs are averaged.
+ORDERS = 8
+#: Jackknife groups of batches, each left out once when demand is estimated.
+LAW_GROUPS = 16
+#: Most candidates for which that is done; others use the nearest one's result.
+MOST_REPRESENTATIVES = 2048
+#: Most batch sums in memory; with more policies, fewer batches are made.
+MOST_COSTS = 2**23
+#: Stands for demand beyond all stock, in units of the largest inventory position.
+_BEYOND = 1e4
+#: Standard errors by which a constant order must lie below mean sales to count as stable.
+SURE = 3.1
+#: Least number of batches from which that error is estimated.
+_FEWEST_BATCHES = 8
+
+
+class Pooled(Evaluator):
+    """Keeps the records, and simulates all candidates on them when asked."""
+
+    saved = parts(real=Part, policies=array, records=array)
+
+    def __init__(
+        self, problem: Problem, policies: Array, threads: int = 1, precision: str = "float64"
+    ) -> None:
+        self._problem, self._system, self._family = problem, problem.system, problem.family
+        self._bound = self._family.most_stock(self._system)
+        self._policies = policies
+        self._threads, self._precision = threads, precision
+        self._tolerance = ROUNDING * self._bound
+        self._real = self._family.tracker(problem)
+        self._records = np.empty((2, 0))
+        self._parts: list[Array] = []
+        self._known: Estimates | None = None
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Add observed periods; usable records are kept."""
+        self._real.add(trajectory)
+        if evaluate:
+            taken = self._taken(trajectory)
+            sales, stock = self._system.demand_seen(trajectory)
+            self._parts.append(np.array([stock, sales])[:, taken])
+            self._known = None
+        return len(trajectory) if evaluate else 0
+
+    def _taken(self, trajectory: Trajectory) -> Mask | slice:
+        """Which periods to keep."""
+        return slice(None)
+
+    def _data(self) -> tuple[Array, Array]:
+        """Stock and sales of all periods that were kept."""
+        if self._parts:
+            self._records = np.concatenate([self._records, *self._parts], axis=1)
+            self._parts = []
+        return self._records[0], self._records[1]
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the real shop is empty, with nothing on order."""
+        return bool(self._real.position == 0)
+
+    @property
+    def departures(self) -> int:
+        """Periods inconsistent with the orders of the policy that was played."""
+        return int(self._real.inconsistent)
+
+    @property
+    def contradiction(self) -> str | None:
+        """Message if the records don't fit the model, with the likely reason."""
+        found: str | None = self._real.contradiction
+        return found
+
+    def estimates(self) -> Estimates:
+        """Costs by batch of all candidates; computed once for the same records."""
+        if self._known is None:
+            self._known = self._estimate(*self._data())
+        return self._known
+
+    def means_of(self, policies: Array) -> Array:
+        """Estimated costs of any policies from all records; NaN where there is no estimate."""
+        records = self._data()
+        other = copy(self)
+        other._policies = policies
+        return other._estimate(*records, with_error=False).mean
+
+    @abstractmethod
+    def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
+        """Costs by batch of all candidates; without ``with_error``, only their means are right."""
+
+    def _simulate(
+        self, demands: Array, ends: Indices, policies: Array, stock: bool = False
+    ) -> Array:
+        """Batch costs on several consecutive samples (k, periods): (k, batches, n).
+
+        With ``stock``, the sums of stock after arrivals instead.
+        """
+        if not demands.size:
+            return np.zeros((len(demands), 0, len(policies)))
+        costs: Array = self._family.sample_costs(
+            self._system, demands, ends, policies, stock, self._threads, self._precision
+        )
+        return costs
+
+    def _in_any_order(self, demand: Array, ends: Indices) -> Array:
+        """Batch costs of the candidates, averaged over orders of the sample."""
+        sums = np.zeros((ends.size, len(self._policies)))
+        most = max(1, MOST_COSTS // max(sums.size, 1))
+        samples = np.concatenate([demand[None], demand[other_orders(ends)]])
+        for first in range(0, ORDERS, most):
+            sums += self._simulate(samples[first : first + most], ends, self._policies).sum(axis=0)
+        return sums / ORDERS
+
+    def forget(self) -> None:
+        """Drop all records."""
+        self._records, self._parts, self._known = np.empty((2, 0)), [], None
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies."""
+        self._policies = self._policies[mask]
+        self._known = None
+
+    def state_dict(self) -> State:
+        """The real state, the candidates and the records."""
+        self._data()
+        return super().state_dict()
+
+    def _loaded(self) -> None:
+        self._parts, self._known = [], None
+
+
+def batch_ends(periods: int, policies: int) -> Indices:
+    """Ends of batches of equal length, 4, 8, 16, ... periods, at most 3 √periods of them.
+
+    >>> batch_ends(10, 1).tolist()
+    [4, 8, 10]
+    """
+    most = min(
+        MOST_BATCHES,
+        max(16, MOST_COSTS // max(policies, 1)),
+        math.ceil(MOST_PER_ROOT * math.sqrt(periods)),
+    )
+    size = FIRST_BATCH
+    while periods > size * most:
+        size *= 2
+    ends = np.arange(size, periods + size, size, dtype=np.intp)
+    return np.minimum(ends, periods)
+
+
+def other_orders(ends: Indices) -> Indices:
+    """Permutations (k, periods) within batches, which depend only on the batches."""
+    batch = np.repeat(np.arange(ends.size), np.diff(ends, prepend=0))
+    rng = np.random.Generator(np.random.PCG64(seed_for("orders")))
+    # Sorted by batch number plus a fraction, so that periods stay in their batch.
+    return np.argsort(batch + rng.random((ORDERS - 1, batch.size)), axis=1)
+
+
+class ProductLimitReplay(Pooled):
+    """Simulates all candidates on all periods, with censored demand imputed.
+
+    Demand beyond all observations is unknown. Candidates whose cost depends on whether it is as low
+    or as high as possible have no estimate.
+
+    Imputed demand is not data: batches alone would not show the error of the distribution that it
+    was drawn from. So the distribution is estimated again without each of 16 groups of batches, and
+    the change for a candidate is added to the batch sums of the group (a jackknife).
+
+    Whether demand exceeds a stock is observed in periods with at least that stock. Few periods are
+    informative about a candidate that holds more than the real stock: those whose stock was at
+    least the least that it ever has, where that is known, as in a shop whose orders arrive at once;
+    otherwise twice those whose stock was at least its mean stock, since half of its own periods
+    would be among them.
+
+    A policy that orders a constant amount whatever the stock fills the shop up for ever, unless
+    that amount is below mean demand. Mean sales are at most mean demand. Policies whose constant
+    order is not below mean sales by 3.1 standard errors have no estimate and are not played.
+    """
+
+    sees_beyond = True
+    assumes_law = True
+
+    def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
+        estimates = self._of_all(stock, sales, with_error)
+        stable = self._stable(sales)
+        if stable.all():
+            return estimates
+        sizes = estimates.sizes_by_policy * stable
+        return replace(estimates, sums=estimates.sums * stable, sizes=sizes)
+
+    def _of_all(self, stock: Array, sales: Array, with_error: bool) -> Estimates:
+        ends = batch_ends(stock.size, len(self._policies))
+        sizes = np.diff(ends, prepend=0).astype(np.float64)
+        sold_out = sales >= stock
+        if not sold_out.any():
+            sums = self._in_any_order(sales, ends)
+            held = self._mean_stock(sales) if with_error else None
+            return Estimates(sums, sizes, effect=self._effect(held))
+        law = ProductLimit(sales, sold_out)
+        shares = shares_of(sales.size)
+        demand = law.demand(shares)
+        unseen = np.isinf(demand)
+        low = np.where(unseen, sales.max(), demand)  # beyond all observations
+        sums = self._in_any_order(low, ends)
+        held, effective = None, None
+        if with_error:
+            self._add_law_error(sums, law, shares, ends)
+            held = self._mean_stock(low)
+            effective = self._effective_steps(stock, held)
+        effect = self._effect(held)
+        if not unseen.any():
+            return Estimates(sums, sizes, effective_steps=effective, effect=effect)
+        both = np.array([np.where(unseen, _BEYOND * self._bound, demand), low])
+        high, least = (self._simulate(path[None], ends[-1:], self._policies)[0, 0] for path in both)
+        told = np.abs(high - least) <= self._tolerance
+        return Estimates(
+            sums * told, sizes[:, None] * told, effective_steps=effective, effect=effect
+        )
+
+    def _mean_stock(self, demand: Array) -> Array | None:
+        """Mean stock of each candidate, where it is of use."""
+        constants = self._family.constants(self._system)
+        no_bound = constants.sensitivity is None and math.isinf(constants.lipschitz)
+        least = self._family.least_stock(self._system, self._policies)
+        if not demand.size or (least is not None and not no_bound):
+            return None
+        end = np.array([demand.size], dtype=np.intp)
+        held = self._simulate(demand[None], end, self._policies, stock=True)[0, 0]
+        return np.asarray(held / demand.size)
+
+    def _effect(self, held: Array | None) -> Array | None:
+        """The most that an unobserved event changes the cost of a candidate by.
+
+        It is the worth of its mean stock, where no bound by parameters is known.
+        """
+        constants, system = self._family.constants(self._system), self._system
+        if held is None or constants.sensitivity is not None or math.isfinite(constants.lipschitz):
+            return None
+        terms = system.terms
+        most = max(terms.holding, terms.lost) + sum(terms.on_orders)
+        return np.asarray(most * held + system.own_bound)
+
+    def _effective_steps(self, stock: Array, held: Array | None) -> Array:
+        """Effective sample size of each candidate."""
+        needed, share = self._family.least_stock(self._system, self._policies), 1.0
+        if needed is None:
+            needed, share = np.zeros(len(self._policies)) if held is None else held, 0.5
+        enough = stock.size - np.searchsorted(np.sort(stock), needed - self._tolerance)
+        return np.asarray(np.minimum(enough / share, float(stock.size)))
+
+    def _add_law_error(self, sums: Array, law: ProductLimit, shares: Array, ends: Indices) -> None:
+        """Add the error of the demand distribution to the sums of each batch."""
+        groups = min(LAW_GROUPS, ends.size)
+        if groups < 2:
+            return
+        # Each group is a run of consecutive batches.
+        edges = -(-np.arange(groups + 1) * ends.size // groups)
+        periods = np.append(0, ends)[edges]
+        some, nearest = self._representatives()
+        demands = np.array(
+            [
+                law.demand(shares, without=slice(periods[group], periods[group + 1]))
+                for group in range(groups)
+            ]
+        )
+        demands = np.minimum(demands, _BEYOND * self._bound)
+        costs = self._simulate(demands, ends[-1:], self._policies[some])[:, 0]
+        change = (costs.mean(axis=0) - costs) * np.sqrt(1 - 1 / groups)
+        # Spread over the batches of its group, a change keeps its square.
+        batches = np.diff(edges)[:, None]
+        change /= np.sqrt(batches)
+        change -= (batches * change).sum(axis=0) / ends.size
+        for group in range(groups):
+            sums[edges[group] : edges[group + 1]] += change[group, nearest]
+
+    def _representatives(self) -> tuple[Indices, Indices]:
+        """Candidates for which that error is computed, and which of them represents each one."""
+        count, dimension = self._policies.shape
+        if count <= MOST_REPRESENTATIVES:
+            return np.arange(count), np.arange(count)
+        per_axis = int(MOST_REPRESENTATIVES ** (1 / dimension))
+        low, high = self._policies.min(axis=0), self._policies.max(axis=0)
+        cells = (self._policies - low) / np.maximum(high - low, 1e-300) * (per_axis - 1)
+        cell = np.rint(cells) @ float(per_axis) ** np.arange(dimension - 1, -1, -1)
+        _, some, nearest = np.unique(cell, return_index=True, return_inverse=True)
+        return some, nearest
+
+    @property
+    def may_play(self) -> Mask | None:
+        """Policies that don't fill the shop up for ever; at least those that order the least."""
+        constant = self._family.constant_orders(self._system, self._policies)
+        if constant is None:
+            return None
+        return np.asarray(self._stable(self._data()[1]) | (constant <= constant.min()))
+
+    def _stable(self, sales: Array) -> Mask:
+        """Policies whose constant order is surely below mean demand."""
+        constant = self._family.constant_orders(self._system, self._policies)
+        if constant is None:
+            return np.ones(len(self._policies), dtype=np.bool_)
+        ends = batch_ends(sales.size, 1)
+        surely = 0.0
+        if ends.size >= _FEWEST_BATCHES:
+            sums = np.add.reduceat(sales, np.append(0, ends[:-1]))
+            spread = (sums - np.diff(ends, prepend=0) * sales.mean()).std(ddof=1)
+            surely = float(sales.mean() - SURE * spread * math.sqrt(ends.size) / sales.size)
+        stable: Mask = (constant < surely) | (constant <= 0)
+        return stable
