@@ -51,7 +51,7 @@ _NETS = ((512, 4096), (64, 256, 1024), (20, 80, 320, 1280))
 #: Largest size of the first net; a larger one is thinned.
 _MOST_COARSE = 2**13
 #: Largest size of the last net; of a larger one, the best points on the short path are taken.
-_MOST_FINE = 2**11
+_MOST_FINE = 2**10
 #: Number of best points around which the next finer net is searched.
 _PROMISING = 9
 #: Largest number of parameters of a class that is searched by nets.

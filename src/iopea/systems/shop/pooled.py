@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from copy import copy
-from dataclasses import replace
+from typing import overload
 
 import numpy as np
 
@@ -188,6 +188,19 @@ def other_orders(ends: Indices) -> Indices:
     return np.argsort(batch + rng.random((ORDERS - 1, batch.size)), axis=1)
 
 
+@overload
+def _spread(values: Array, among: Mask) -> Array: ...
+@overload
+def _spread(values: None, among: Mask) -> None: ...
+def _spread(values: Array | None, among: Mask) -> Array | None:
+    """Values of some policies, an array (..., k), as those of all, with 0 for the others."""
+    if values is None:
+        return None
+    every = np.zeros((*values.shape[:-1], among.size))
+    every[..., among] = values
+    return every
+
+
 class ProductLimitReplay(Pooled):
     """Simulates all candidates on all periods, with censored demand imputed.
 
@@ -213,12 +226,18 @@ class ProductLimitReplay(Pooled):
     assumes_law = True
 
     def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
-        estimates = self._of_all(stock, sales, with_error)
         stable = self._stable(sales)
         if stable.all():
-            return estimates
-        sizes = estimates.sizes_by_policy * stable
-        return replace(estimates, sums=estimates.sums * stable, sizes=sizes)
+            return self._of_all(stock, sales, with_error)
+        other = copy(self)
+        other._policies = self._policies[stable]
+        some = other._of_all(stock, sales, with_error)
+        return Estimates(
+            sums=_spread(some.sums, stable),
+            sizes=_spread(np.broadcast_to(some.sizes_by_policy, some.sums.shape), stable),
+            effective_steps=_spread(some.effective_steps, stable),
+            effect=_spread(some.effect, stable),
+        )
 
     def _of_all(self, stock: Array, sales: Array, with_error: bool) -> Estimates:
         ends = batch_ends(stock.size, len(self._policies))
