@@ -39,6 +39,11 @@ _HOMES = {
     "BaseStock": "iopea.systems.lost_sales.base_stock",
     "DualIndex": "iopea.systems.dual_sourcing.dual_index",
     "BaseSurge": "iopea.systems.dual_sourcing.base_surge",
+    "CappedBaseStock": "iopea.systems.lost_sales.capped",
+    "CappedDualIndex": "iopea.systems.dual_sourcing.capped",
+    "ConstantOrder": "iopea.systems.lost_sales.constant",
+    "ReorderUpTo": "iopea.systems.lost_sales.reorder",
+    "OwnPolicies": "iopea.systems.shop.own",
     "OrderQuantities": "iopea.systems.newsvendor",
     "ServiceRates": "iopea.systems.queue.service_rates",
     "PolicyList": "iopea.systems.finite.policy_list",
@@ -199,6 +204,7 @@ if TYPE_CHECKING:
     from iopea.systems import PROBLEMS as PROBLEMS
     from iopea.systems.dual_sourcing import DualSourcing as DualSourcing
     from iopea.systems.dual_sourcing.base_surge import BaseSurge as BaseSurge
+    from iopea.systems.dual_sourcing.capped import CappedDualIndex as CappedDualIndex
     from iopea.systems.dual_sourcing.dual_index import DualIndex as DualIndex
     from iopea.systems.dual_sourcing.system import DualSourcingSystem as DualSourcingSystem
     from iopea.systems.dual_sourcing.zero_runs import c_gamma as c_gamma
@@ -212,6 +218,9 @@ if TYPE_CHECKING:
     from iopea.systems.hard_instance import HiddenArm as HiddenArm
     from iopea.systems.lost_sales import LostSales as LostSales
     from iopea.systems.lost_sales.base_stock import BaseStock as BaseStock
+    from iopea.systems.lost_sales.capped import CappedBaseStock as CappedBaseStock
+    from iopea.systems.lost_sales.constant import ConstantOrder as ConstantOrder
+    from iopea.systems.lost_sales.reorder import ReorderUpTo as ReorderUpTo
     from iopea.systems.lost_sales.system import LostSalesSystem as LostSalesSystem
     from iopea.systems.newsvendor import Newsvendor as Newsvendor
     from iopea.systems.newsvendor import NewsvendorSystem as NewsvendorSystem
@@ -225,6 +234,7 @@ if TYPE_CHECKING:
     from iopea.systems.shop.base import box_of as box_of
     from iopea.systems.shop.family import OrderingFamily as OrderingFamily
     from iopea.systems.shop.family import higher_informs_lower as higher_informs_lower
+    from iopea.systems.shop.own import OwnPolicies as OwnPolicies
     from iopea.theory import Bound as Bound
     from iopea.theory import base_stock_bound as base_stock_bound
     from iopea.theory import dual_index_bound as dual_index_bound

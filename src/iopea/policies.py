@@ -22,6 +22,8 @@ MOST_POINTS = 50_000_000
 MOST_SPACINGS = 1e15  # with more, neighbouring points round to the same number
 SAME_POINT = 1e-9  # points closer than this share of an axis, or of a step, are the same
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
+#: Most points of an axis for which a net is counted exactly.
+_COUNTED = 10**6
 #: Number of times that combinations which are not in the class are drawn again.
 _REDRAWS = 100
 #: Least number of spacings of a net along the longest range, unless a radius is given.
@@ -272,8 +274,18 @@ class Box(PolicyClass):
         return self.labels or super().names
 
     def count(self, radius: float) -> int:
-        """Size of ``net(radius)``, without building it; with ``ascending``, a bound on it."""
-        return math.prod(self._size(axis, radius) for axis in range(self.dimension))
+        """Size of ``net(radius)``, without building it."""
+        sizes = [self._size(axis, radius) for axis in range(self.dimension)]
+        if not self.ascending or max(sizes) > _COUNTED:
+            return math.prod(sizes)
+        # Combinations that end at each point of an axis, from those of the axis before.
+        first = self._points(0, radius)
+        ways: Array = np.ones(first.size)
+        for axis in range(1, self.ascending):
+            points = self._points(axis, radius)
+            below = np.searchsorted(first, points + self._as_written, side="right")
+            ways, first = np.append(0.0, np.cumsum(ways))[below], points
+        return round(float(ways.sum())) * math.prod(sizes[self.ascending :])
 
     @property
     def scales(self) -> Array:

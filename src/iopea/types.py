@@ -213,6 +213,7 @@ class Estimates:
         functions of a few.
     effect : array (n,), optional. The most that an unobserved event changes the cost of a step
         under each policy by, where that is not known from its parameters.
+    unsure : array (n,), optional. The most that each mean may be wrong by besides noise.
     jump : float. The most by which the actions of two policies may differ in a step beyond the
         difference of their parameters, as where orders come in multiples.
     memory : array (n,), optional. Autocorrelation time of the system under each policy in
@@ -226,6 +227,7 @@ class Estimates:
     memory: Array | None = None
     jump: float = 0.0
     effect: Array | None = None
+    unsure: Array | None = None
 
     @property
     def sizes_by_policy(self) -> Array:

@@ -16,7 +16,7 @@ from iopea.envs.inventory import NO_ORDER
 from iopea.errors import InputError
 from iopea.systems.lost_sales import LostSales
 from iopea.systems.lost_sales import kernel as kernels
-from iopea.systems.lost_sales.period_cost import cost_of_each
+from iopea.systems.shop.period_cost import cost_of_each
 
 HIGH = 9.7
 #: What single precision may change in stock, sales and, times their rates, in costs.

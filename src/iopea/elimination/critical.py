@@ -22,7 +22,7 @@ from numba import njit
 from scipy.optimize import brentq
 from scipy.special import fdtri, ndtri, stdtr, stdtrit
 
-from iopea.elimination.geometry import curvatures, exceedance, mesh
+from iopea.elimination.geometry import curvatures, exceedance, mesh, neighbours
 from iopea.types import Array, Estimates, Indices, Mask
 
 #: Critical values above this count as infinite.
@@ -351,6 +351,13 @@ def shapes(
 
 def _shape(differences: Differences, norm: Array, among: Mask, policies: Array) -> Shape:
     columns = np.flatnonzero(among)
+    if policies.shape[1] > 2 and columns.size > 1:
+        pairs = neighbours(policies[columns])
+        angles = differences.angles(norm, columns[pairs])
+        # Each policy is joined to the one before it that is most like it.
+        nearest = np.full(columns.size, np.inf)
+        np.minimum.at(nearest, pairs[:, 1], angles)
+        return Shape(nearest[1:])
     if policies.shape[1] != 2 or columns.size < 2:
         return Shape(differences.angles(norm, np.column_stack([columns[:-1], columns[1:]])))
     edges, triangles = mesh(policies[columns])

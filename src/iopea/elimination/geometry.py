@@ -75,6 +75,25 @@ def _join(place, edges, triangles, number):  # type: ignore[no-untyped-def]
     return joined, found
 
 
+def neighbours(policies: Array) -> Indices:
+    """Pairs of policies, an array (m, 2): each with its neighbours before it along every axis.
+
+    Policies are listed in lexicographic order. Of each but the first there is at least one pair, in
+    which it is the second.
+
+    >>> neighbours(np.array([[0.0, 0, 0], [0, 0, 1], [0, 1, 0], [1, 1, 0]])).tolist()
+    [[0, 1], [1, 2], [2, 3], [2, 3], [0, 2], [0, 1]]
+    """
+    numbers = np.arange(len(policies))
+    pairs = [np.column_stack([numbers[:-1], numbers[1:]])]
+    for axis in range(policies.shape[1]):
+        others = [policies[:, other] for other in range(policies.shape[1]) if other != axis]
+        order = np.lexsort([policies[:, axis], *others])
+        alike = (np.diff(np.delete(policies[order], axis, axis=1), axis=0) == 0).all(axis=1)
+        pairs.append(np.column_stack([order[:-1], order[1:]])[alike])
+    return np.concatenate(pairs)
+
+
 def curvatures(points: int, lengths: Array, triangles: Indices) -> tuple[float, float, float]:
     """L_0, L_1 and L_2 of a mesh with edges of these lengths.
 

@@ -219,8 +219,11 @@ class Paired(Rule):
             missed = effect * math.log(4 / (3 * self.setting.delta))
             unseen = missed / effective
             margin = (critical + spread.skewness * (2 * critical**2 + 1) / 6) * spread.error
-            worse = mean - mean[best] > np.maximum(margin, unseen)
-            starved = mean - mean[best] > np.maximum(margin, missed / estimates.steps)
+            more = mean - mean[best]
+            if estimates.unsure is not None:
+                more = more - estimates.unsure - estimates.unsure[best]
+            worse = more > np.maximum(margin, unseen)
+            starved = more > np.maximum(margin, missed / estimates.steps)
             difference_memory = spread.memory * estimates.steps * largest_share(estimates)
         worse &= estimates.steps >= MEMORIES * difference_memory
         worse[best] = starved[best] = False

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from iopea.systems.lost_sales import kernel as kernels
-from iopea.systems.lost_sales.period_cost import cost_of_each
+from iopea.systems.shop.period_cost import cost_of_each
 from iopea.testing.twins import base_stock_period, replay_speed, replay_twin
 
 levels_of = st.lists(st.floats(0.1, 20.0), min_size=1, max_size=6)

@@ -49,5 +49,5 @@ class LostSales(Problem):
             (shop, demand),
             (cls(shop.system, CappedBaseStock(levels=levels, caps=few)), demand),
             (cls(costly, ReorderUpTo(reorder_levels=levels, order_up_to_levels=levels)), demand),
-            (cls(shop.system, ConstantOrder(orders=few)), demand),
+            (cls(shop.system, ConstantOrder(orders=Levels(low=0, high=1, step=0.125))), demand),
         )

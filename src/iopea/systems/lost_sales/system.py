@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from iopea.model import Count, NonNegative, Positive
-from iopea.systems.lost_sales.period_cost import cost_of_each, fingerprint, try_out
+from iopea.systems.shop.period_cost import cost_of_each, fingerprint, try_out
 from iopea.systems.shop.rule import Terms
 from iopea.systems.shop.system import LinearShop, ShopSystem
 from iopea.types import Array, PeriodCost

@@ -59,7 +59,7 @@ def own_radius(*levels: Levels) -> float:
     return min(min(steps, default=1.0), max(each.high for each in levels))
 
 
-def _as_levels(value: Any) -> Levels:
+def as_levels(value: Any) -> Levels:
     """Levels, given as such or as the table of a problem file."""
     if isinstance(value, Levels):
         return value
@@ -69,7 +69,7 @@ def _as_levels(value: Any) -> Levels:
 
 
 #: A field of a family: levels, or their table in a problem file.
-Range = Annotated[Levels, BeforeValidator(_as_levels)]
+Range = Annotated[Levels, BeforeValidator(as_levels)]
 
 
 def box_of(*ranges: Levels, labels: tuple[str, ...] = (), ascending: int = 0) -> Box:

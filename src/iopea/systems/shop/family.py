@@ -67,14 +67,14 @@ class OrderingFamily(PolicyFamily):
         return self.policy_class(system).bound
 
     @property
-    def ranges(self) -> tuple[Levels, ...]:
+    def axes(self) -> tuple[Levels, ...]:
         """The ranges of levels, from which the unit of a table of states is chosen."""
         return tuple(value for _, value in self if isinstance(value, Levels))
 
     def units(self, system: Any) -> tuple[float, bool]:
         """The unit of a table of states, and whether a finer one would be of no use."""
-        whole = any(levels.step is not None for levels in self.ranges)
-        return (own_radius(*self.ranges) if self.ranges else 1.0), whole
+        whole = any(levels.step is not None for levels in self.axes)
+        return (own_radius(*self.axes) if self.axes else 1.0), whole
 
     def check_system(self, system: Any) -> None:
         """Try the rule on a few states, in plain Python; refuse orders that are none.
@@ -92,8 +92,8 @@ class OrderingFamily(PolicyFamily):
 
     def can_widen(self, axis: int) -> tuple[bool, bool]:
         """The range can be extended upwards, and downwards to 0."""
-        ranges = self.ranges
-        return ranges[axis].can_widen if axis < len(ranges) else (False, False)
+        axes = self.axes
+        return axes[axis].can_widen if axis < len(axes) else (False, False)
 
     def restart(self, system: Any) -> Policy:
         """Parameters of 0 order nothing until the shop is empty."""

@@ -43,6 +43,8 @@ MOST_REPRESENTATIVES = 2048
 MOST_COSTS = 2**23
 #: Stands for demand beyond all stock, in units of the largest inventory position.
 _BEYOND = 1e4
+#: Share of a standard error that unknown demand may change an estimate by.
+_NEGLIGIBLE = 0.25
 #: Standard errors by which a constant order must lie below mean sales to count as stable.
 SURE = 3.1
 #: Least number of batches from which that error is estimated.
@@ -205,7 +207,8 @@ class ProductLimitReplay(Pooled):
     """Simulates all candidates on all periods, with censored demand imputed.
 
     Demand beyond all observations is unknown. Candidates whose cost depends on whether it is as low
-    or as high as possible have no estimate.
+    or as high as possible have no estimate, unless the difference is below a quarter of the
+    standard error; then it is allowed for when they are compared.
 
     Imputed demand is not data: batches alone would not show the error of the distribution that it
     was drawn from. So the distribution is estimated again without each of 16 groups of batches, and
@@ -237,6 +240,7 @@ class ProductLimitReplay(Pooled):
             sizes=_spread(np.broadcast_to(some.sizes_by_policy, some.sums.shape), stable),
             effective_steps=_spread(some.effective_steps, stable),
             effect=_spread(some.effect, stable),
+            unsure=_spread(some.unsure, stable),
         )
 
     def _of_all(self, stock: Array, sales: Array, with_error: bool) -> Estimates:
@@ -263,9 +267,17 @@ class ProductLimitReplay(Pooled):
             return Estimates(sums, sizes, effective_steps=effective, effect=effect)
         both = np.array([np.where(unseen, _BEYOND * self._bound, demand), low])
         high, least = (self._simulate(path[None], ends[-1:], self._policies)[0, 0] for path in both)
-        told = np.abs(high - least) <= self._tolerance
+        change = np.abs(high - least)
+        spread = np.sqrt(
+            ((sums - sizes[:, None] * (sums.sum(axis=0) / stock.size)) ** 2).sum(axis=0)
+        )
+        told = change <= np.maximum(_NEGLIGIBLE * spread, self._tolerance)
         return Estimates(
-            sums * told, sizes[:, None] * told, effective_steps=effective, effect=effect
+            sums * told,
+            sizes[:, None] * told,
+            effective_steps=effective,
+            effect=effect,
+            unsure=np.where(change > self._tolerance, change / stock.size, 0.0),
         )
 
     def _mean_stock(self, demand: Array) -> Array | None:
