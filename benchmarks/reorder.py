@@ -2,7 +2,7 @@
 
 For three shops with a cost per order: the pair of least cost among all whole s <= S, the least cost
 of any policy, and what IOPEA recommends after T = 100,000 steps, on several demand paths. Run with
-``python benchmarks/reorder.py [runs]``; about a minute per run.
+``python benchmarks/reorder.py [runs]``; about half a minute.
 
 Costs are those of the stationary distribution of a finite Markov chain, without simulation. Its
 state is the inventory position before the order. That is enough for both lead times: the order is
@@ -147,10 +147,10 @@ def compare(problem: iopea.LostSales, demand: Demand, runs: int) -> None:
             f"{spent:>5.1f}",
             flush=True,
         )
-    verdict = "met" if max(gaps) <= TARGET else "MISSED"
+    within = int(np.sum(np.array(gaps) <= TARGET))
     print(
         f"  gap: mean {np.mean(gaps):.4f} %, largest {max(gaps):.4f} %; "
-        f"the target of {TARGET} % is {verdict}"
+        f"{within} of {runs} runs within {TARGET} %"
     )
 
 

@@ -11,7 +11,7 @@ so the bias is constant and H = 0.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -25,13 +25,16 @@ from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem, as_
 from iopea.problems.batches import Batches
 from iopea.state import Part, array, parts
 from iopea.systems.shop.base import Levels, Range
+from iopea.systems.shop.pooled import ProductLimitReplay
 from iopea.systems.shop.records import tolerance
 from iopea.systems.shop.simulator import DemandSimulator
 from iopea.systems.shop.system import DemandSystem, LinearShop
+from iopea.systems.shop.tracker import Untracked
 from iopea.types import (
     Array,
     Claim,
     Estimates,
+    Indices,
     Mask,
     Policy,
     Precision,
@@ -100,6 +103,9 @@ class OrderQuantities(PolicyFamily):
     Parameters
     ----------
     levels : Levels. The order quantities that may be played [Θ].
+    estimator : str, optional. ``"replay"`` (default): along the sales of a higher quantity.
+        ``"product-limit"``: on the demand of all periods, with lost demand filled in, so that the
+        sales of lower quantities tell of higher ones, too.
     """
 
     kind: ClassVar[str] = "order-quantity"
@@ -109,6 +115,7 @@ class OrderQuantities(PolicyFamily):
     one_level: ClassVar[bool] = True
 
     levels: Range
+    estimator: Literal["replay", "product-limit"] | None = None
 
     def check_system(self, system: NewsvendorSystem) -> None:
         """Refuse a range that allows only the quantity 0."""
@@ -155,9 +162,51 @@ class OrderQuantities(PolicyFamily):
 
     def evaluator(
         self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
-    ) -> SalesReplay:
-        """Replay of all quantities; it needs neither several threads nor single precision."""
+    ) -> Evaluator:
+        """The estimator that was chosen; neither needs several threads or single precision."""
+        if self.estimator == "product-limit":
+            return ProductLimitReplay(problem, policies, threads, precision)
         return SalesReplay(problem.system, policies[:, 0])
+
+    def path_evaluator(self, problem: Problem, policies: Array) -> Evaluator:
+        """Replay of all quantities."""
+        return SalesReplay(problem.system, policies[:, 0])
+
+    def tracker(self, problem: Problem) -> Untracked:
+        """Every period starts from the same state."""
+        return Untracked()
+
+    def most_stock(self, system: NewsvendorSystem) -> float:
+        """The highest quantity."""
+        return self.levels.high
+
+    def least_stock(self, system: NewsvendorSystem, policies: Array) -> Array:
+        """The quantity."""
+        return policies[:, 0]
+
+    def constant_orders(self, system: NewsvendorSystem, policies: Array) -> None:
+        """None that could fill the stand up, since unsold units perish."""
+
+    def sample_costs(
+        self,
+        system: NewsvendorSystem,
+        demands: Array,
+        ends: Indices,
+        policies: Array,
+        stock: bool = False,
+        threads: int = 1,
+        precision: Precision = "float64",
+    ) -> Array:
+        """Batch costs of quantities on samples of demand, or with ``stock`` the sums of stock."""
+        quantities, sizes = policies[:, 0], np.diff(ends, prepend=0)
+        if stock:
+            return np.tile(sizes[:, None] * quantities, (len(demands), 1, 1))
+        return np.array(
+            [
+                [system.pseudo_costs(batch, quantities) for batch in np.split(demand, ends[:-1])]
+                for demand in demands
+            ]
+        )
 
     def check(self, system: NewsvendorSystem, trajectory: Trajectory) -> None:
         """Refuse negative sales, and sales above the quantity by more than rounding."""

@@ -16,9 +16,11 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from copy import copy
+from itertools import pairwise
 from typing import overload
 
 import numpy as np
+from scipy.special import stdtrit
 
 from iopea.problems.base import Evaluator, Problem
 from iopea.seeds import seed_for
@@ -45,10 +47,15 @@ MOST_COSTS = 2**23
 _BEYOND = 1e4
 #: Share of a standard error that unknown demand may change an estimate by.
 _NEGLIGIBLE = 0.25
-#: Standard errors by which a constant order must lie below mean sales to count as stable.
-SURE = 3.1
-#: Least number of batches from which that error is estimated.
-_FEWEST_BATCHES = 8
+#: Confidence with which mean demand exceeds a constant order that is played or judged.
+SURE = 0.999
+#: Least number of groups of batches from which that is found, and the share of periods that count
+#: as nearly all.
+_FEWEST_GROUPS, _MOSTLY = 4, 0.95
+#: Factor by which orders may exceed the bound where nearly all stock is sold.
+_MORE = 2.5
+#: Shares of the periods that had less stock than those up to which mean demand is bounded.
+_REACHED = (0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 
 
 class Pooled(Evaluator):
@@ -221,15 +228,15 @@ class ProductLimitReplay(Pooled):
     would be among them.
 
     A policy that orders a constant amount whatever the stock fills the shop up for ever, unless
-    that amount is below mean demand. Mean sales are at most mean demand. Policies whose constant
-    order is not below mean sales by 3.1 standard errors have no estimate and are not played.
+    that amount is below mean demand. Policies whose constant order is not below a lower confidence
+    limit of mean demand, by a jackknife, have no estimate and are not played.
     """
 
     sees_beyond = True
     assumes_law = True
 
     def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
-        stable = self._stable(sales)
+        stable = self._stable(stock, sales)
         if stable.all():
             return self._of_all(stock, sales, with_error)
         other = copy(self)
@@ -349,23 +356,60 @@ class ProductLimitReplay(Pooled):
         return some, nearest
 
     @property
+    def note(self) -> str | None:
+        """How many policies are neither played nor judged, where some aren't."""
+        filling = int((~self._stable(*self._data())).sum())
+        if not filling or not self._records.shape[1]:
+            return None
+        return (
+            f"{filling:,} of the policies that are left order in every period at least as much as "
+            "demand is sure to be on average. They might fill the shop up for ever, so they are "
+            "neither played nor judged."
+        )
+
+    @property
     def may_play(self) -> Mask | None:
-        """Policies that don't fill the shop up for ever; at least those that order the least."""
+        """Policies that don't fill the shop up for ever.
+
+        As long as nearly all stock is sold, nothing fills up, and mean demand can't be seen: then
+        orders up to 2.5 times the present bound may be played. At first, the least orders are.
+        """
         constant = self._family.constant_orders(self._system, self._policies)
         if constant is None:
             return None
-        return np.asarray(self._stable(self._data()[1]) | (constant <= constant.min()))
+        stock, sales = self._data()
+        recent = slice(-max(1, stock.size // 4), None)
+        sold_out = float((sales >= stock)[recent].mean()) if stock.size else 0.0
+        factor = _MORE if sold_out > _MOSTLY else 1.0
+        wide = 1 + sum(self._system.sources.values())
+        empty = np.zeros((len(self._policies), wide))
+        sells = self._family.orders_of(self._system, self._policies, empty).sum(axis=1) > 0
+        first = sells & (constant <= constant[sells].min(initial=np.inf))
+        return np.asarray((constant < factor * self._surely(stock, sales)) | first)
 
-    def _stable(self, sales: Array) -> Mask:
+    def _stable(self, stock: Array, sales: Array) -> Mask:
         """Policies whose constant order is surely below mean demand."""
         constant = self._family.constant_orders(self._system, self._policies)
         if constant is None:
             return np.ones(len(self._policies), dtype=np.bool_)
+        return np.asarray((constant < self._surely(stock, sales)) | (constant <= 0))
+
+    def _surely(self, stock: Array, sales: Array) -> float:
+        """Lower confidence limit of mean demand.
+
+        Demand up to some stock has a lower mean, of which more is known where more periods had
+        that stock: the highest limit of several is taken.
+        """
         ends = batch_ends(sales.size, 1)
-        surely = 0.0
-        if ends.size >= _FEWEST_BATCHES:
-            sums = np.add.reduceat(sales, np.append(0, ends[:-1]))
-            spread = (sums - np.diff(ends, prepend=0) * sales.mean()).std(ddof=1)
-            surely = float(sales.mean() - SURE * spread * math.sqrt(ends.size) / sales.size)
-        stable: Mask = (constant < surely) | (constant <= 0)
-        return stable
+        groups = min(LAW_GROUPS, ends.size)
+        if groups < _FEWEST_GROUPS:
+            return 0.0
+        law = ProductLimit(sales, sales >= stock)
+        edges = np.append(0, ends)[-(-np.arange(groups + 1) * ends.size // groups)]
+        stretches = [slice(first, last) for first, last in pairwise(edges.tolist())]
+        limits = []
+        for most in np.unique(np.quantile(stock, _REACHED)).tolist():
+            left_out = np.array([law.mean(most, without) for without in stretches])
+            error = math.sqrt((groups - 1) / groups * ((left_out - left_out.mean()) ** 2).sum())
+            limits.append(law.mean(most) - stdtrit(groups - 1, SURE) * error)
+        return float(max(limits))

@@ -138,6 +138,26 @@ class ProductLimit:
         probabilities = probabilities[probabilities > 0]
         return np.append(probabilities, self.beyond) if self.beyond else probabilities
 
+    def mean(self, most: float, without: slice | None = None) -> float:
+        """Mean of demand, where more than ``most`` counts as ``most``.
+
+        The distribution is estimated from all periods except those in ``without``.
+
+        >>> law = ProductLimit(np.array([1.0, 2.0, 3.0]), np.array([False, False, True]))
+        >>> law.mean(3.0), law.mean(3.0, without=slice(0, 1))
+        (2.0, 2.5)
+        """
+        below, beyond = self._without(without)
+        values = np.minimum(self._seen, most)
+        return float(np.diff(below) @ values + beyond * most)
+
+    def _without(self, periods: slice | None) -> tuple[Array, float]:
+        """Cumulative probabilities from all periods except some."""
+        if periods is None:
+            return self._below, self.beyond
+        seen, gone = self._count(periods)
+        return accumulate(self._counts[0] - seen, self._counts[1] - gone)
+
     def at_least(self, limits: Array, shares: Array) -> Array:
         """Quantiles, at these shares, of demand conditional on being at least the limits.
 
@@ -158,10 +178,7 @@ class ProductLimit:
         >>> law.demand(np.full(3, 0.4)), law.demand(np.full(3, 0.4), without=slice(0, 1))
         (array([2., 2., 3.]), array([2., 3., 3.]))
         """
-        below, beyond = self._below, self.beyond
-        if without is not None:
-            seen, gone = self._count(without)
-            below, beyond = accumulate(self._counts[0] - seen, self._counts[1] - gone)
+        below, beyond = self._without(without)
         unknown = np.flatnonzero(self._sold_out)
         drawn = draw(below, beyond, self._seen, self._places[unknown], shares[unknown])
         demand = self._sales.copy()

@@ -64,6 +64,17 @@ class Tracker(Stateful):
         )
 
 
+class Untracked(Stateful):
+    """Stands for a system without a state, every record of which fits."""
+
+    position = 0.0
+    inconsistent = 0
+    contradiction: str | None = None
+
+    def add(self, trajectory: Trajectory) -> None:
+        """Nothing to follow."""
+
+
 def tracker_of(problem: Any) -> Tracker:
     """A tracker of the real shop of a problem."""
     system, family = problem.system, problem.family
