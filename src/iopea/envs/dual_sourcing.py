@@ -90,7 +90,7 @@ class DualSourcingEnv(InventoryEnv):
                 _EXPEDITED: shop.system.expedited_lead_time,
                 _REGULAR: shop.system.regular_lead_time,
             },
-            high=shop.family.bound,
+            high=shop.family.most_stock(shop.system),
             unit_costs=(shop.system.holding_cost, shop.system.lost_sales_cost),
             demand=default_demand if demand is None else demand,
             reveal_demand=reveal_demand,

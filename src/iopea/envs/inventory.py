@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from iopea.demand import Demand, DemandStream
 from iopea.envs.base import SystemEnv
 from iopea.errors import InputError
-from iopea.systems.shop.kernel import sold
-from iopea.types import Array
+from iopea.problems.base import Problem
+from iopea.systems.shop.kernel import allowed, sold
+from iopea.types import Array, show_policy
 
 #: Rounding error by which an action may lie outside [-1, 1].
 ACTION_TOLERANCE = 1e-6
@@ -31,6 +32,8 @@ Floats = NDArray[np.float32]
 class InventoryEnv(SystemEnv[Floats, Floats]):
     """A shop with one or more sources, where any order may be placed.
 
+    A subclass sets ``problem`` first.
+
     Parameters
     ----------
     lead_times : mapping. Lead time of each source by the name of its order, fastest first, which
@@ -41,6 +44,8 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
     reveal_demand : bool. Whether the info includes lost demand.
     render_mode : {None, "ansi"}. With "ansi", ``render`` returns a line of text.
     """
+
+    problem: Problem
 
     def __init__(
         self,
@@ -114,8 +119,34 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
         for name, value in zip(self._lead_times, values.tolist(), strict=True):
             room = self._high - math.fsum([*self._state(), *orders.values()])
             order = min((value + 1) / 2 * self._high, room)
-            orders[name] = order if order > NO_ORDER * self._high else 0.0
+            orders[name] = self._delivered(order) if order > NO_ORDER * self._high else 0.0
         return orders
+
+    def _delivered(self, order: float) -> float:
+        """What the supplier delivers of an order, which single precision may have rounded down."""
+        terms = self.problem.system.terms
+        if not terms.limited:
+            return order
+        return float(allowed(order + NO_ORDER * self._high, terms.multiple, terms.minimum))
+
+    def policy_action(self, policy: Sequence[float], observation: ArrayLike) -> Floats:
+        """The action of a policy of the problem's family, whatever that is.
+
+        >>> from iopea import LostSales
+        >>> from iopea.envs.lost_sales import LostSalesEnv
+        >>> shop = LostSales(lead_time=1, holding_cost=1, lost_sales_cost=9, policies={
+        ...     "kind": "capped-base-stock", "levels": {"low": 0, "high": 8},
+        ...     "caps": {"low": 0, "high": 8}})
+        >>> LostSalesEnv(problem=shop).policy_action((6, 2), [1, 0])
+        array([-0.5], dtype=float32)
+        """
+        known = self.problem.policy_class
+        point = tuple(map(float, policy))
+        if not known.contains(point):
+            raise InputError(f"Policy ({show_policy(point)}) is not one of {known!r}.")
+        state = self._checked((), observation)
+        orders = self.problem.family.orders_of(self.problem.system, np.array([point]), state[None])
+        return self._as_action(*orders[0].tolist())
 
     def _state(self) -> list[float]:
         """Stock on hand and the outstanding orders, of the slowest source first [S_t]."""

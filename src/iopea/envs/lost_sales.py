@@ -22,21 +22,25 @@ class LostSalesEnv(InventoryEnv):
     ``max_episode_steps`` to ``gymnasium.make``.
 
     **Observation** of shape (L + 1,): the stock on hand I_t and the outstanding orders, oldest
-    first, Q_{t-L}, ..., Q_{t-1}; each between 0 and the highest level U = ``levels.high``.
+    first, Q_{t-L}, ..., Q_{t-1}; each between 0 and the largest inventory position U of the
+    problem's policies, which is ``levels.high`` for base-stock levels.
 
     **Action** a of shape (1,), from -1 to 1: order (a + 1) / 2 times U. The policies of
     Stable-Baselines3 have this range; its checker and that of Gymnasium warn about any other. To
-    order up to a level, use :meth:`base_stock_action`. An order is reduced where it would raise
-    the inventory position, stock plus outstanding orders, above U. This keeps the observation
-    within its bounds and does not affect base-stock levels up to U. An order below a millionth
-    of U counts as a rounding error and is not placed.
+    order up to a level, use :meth:`base_stock_action`; for policies of another family,
+    :meth:`policy_action`. An order is reduced where it would raise the inventory position, stock
+    plus outstanding orders, above U. This keeps the observation within its bounds and does not
+    affect base-stock levels up to U. An order below a millionth of U counts as a rounding error and
+    is not placed.
 
     **Step**: the order is placed, the oldest outstanding order arrives (with L = 0, the one just
     placed), demand is met from stock, and unmet demand is lost.
 
     **Reward**: minus the pseudo-cost h (stock left) - p (sales) plus the problem's
-    ``period_cost``. It differs from minus the true cost by p (demand), which does not depend on
-    the orders, and it is observed although lost demand is not.
+    ``fixed_order_cost`` and ``period_cost``. Of an order only what the supplier delivers is placed:
+    whole multiples (``order_multiple``), and nothing below ``minimum_order``. The reward differs
+    from minus the true cost by p (demand), which does not depend on the orders, and it is observed
+    although lost demand is not.
 
     **Info**: ``stock`` after arrivals, ``sales``, the ``order`` placed and the ``pseudo_cost``;
     with ``reveal_demand`` also ``demand``, ``lost_sales`` and ``true_cost``.
@@ -101,8 +105,9 @@ class LostSalesEnv(InventoryEnv):
         return self._as_action(max(level - float(state.sum()), 0.0))
 
     def _further_cost(self, stock: float, sales: float, orders: Mapping[str, float]) -> float:
-        own_cost = self.problem.system.period_cost
-        return 0.0 if own_cost is None else float(own_cost(stock, sales, orders[_ORDER]))
+        terms, order = self.problem.system.terms, orders[_ORDER]
+        cost = terms.fixed if order > 0 else 0.0
+        return cost if terms.own is None else cost + float(terms.own(stock, sales, order))
 
     def _under_way_text(self) -> str:
         return f"{listed(self._under_way[_ORDER])} under way"

@@ -24,6 +24,8 @@ MOST_LEAD_TIME = 10_000
 TOLD = ("ordered", "received", "gap")
 #: Most consecutive periods without a record; more must be a mistake.
 MOST_GAP = 100_000
+#: Rounding error of an action in single precision, as a share of the highest level.
+_SINGLE = 1e-6
 #: Periods of demand from which the time back to the empty shop is estimated.
 _RESTART_PERIODS = 200_000
 
@@ -152,7 +154,10 @@ class ShopControl(Control):
         orders = np.empty(actions.shape)
         for source in range(len(self.actions)):
             wanted = np.clip(actions[:, source], 0.0, room)
-            orders[:, source] = fleet.delivered(wanted, *self._limits)
+            if any(self._limits):
+                # Actions in single precision may lie below a multiple by rounding.
+                wanted = fleet.delivered(wanted + _SINGLE * self._high, *self._limits)
+            orders[:, source] = wanted
             room = room - orders[:, source]
         return orders
 
