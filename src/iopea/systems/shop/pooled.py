@@ -75,6 +75,7 @@ class Pooled(Evaluator):
         self._records = np.empty((2, 0))
         self._parts: list[Array] = []
         self._known: Estimates | None = None
+        self._limit: tuple[int, float] | None = None  # of mean demand, and the periods behind it
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Add observed periods; usable records are kept."""
@@ -156,6 +157,7 @@ class Pooled(Evaluator):
     def forget(self) -> None:
         """Drop all records."""
         self._records, self._parts, self._known = np.empty((2, 0)), [], None
+        self._limit = None
 
     def keep(self, mask: Mask) -> None:
         """Keep only these policies."""
@@ -168,7 +170,7 @@ class Pooled(Evaluator):
         return super().state_dict()
 
     def _loaded(self) -> None:
-        self._parts, self._known = [], None
+        self._parts, self._known, self._limit = [], None, None
 
 
 def batch_ends(periods: int, policies: int) -> Indices:
@@ -404,12 +406,16 @@ class ProductLimitReplay(Pooled):
         groups = min(LAW_GROUPS, ends.size)
         if groups < _FEWEST_GROUPS:
             return 0.0
+        if self._limit is None or self._limit[0] != sales.size:
+            self._limit = sales.size, self._lower_limit(stock, sales, ends, groups)
+        return self._limit[1]
+
+    def _lower_limit(self, stock: Array, sales: Array, ends: Indices, groups: int) -> float:
         law = ProductLimit(sales, sales >= stock)
         edges = np.append(0, ends)[-(-np.arange(groups + 1) * ends.size // groups)]
-        stretches = [slice(first, last) for first, last in pairwise(edges.tolist())]
-        limits = []
-        for most in np.unique(np.quantile(stock, _REACHED)).tolist():
-            left_out = np.array([law.mean(most, without) for without in stretches])
-            error = math.sqrt((groups - 1) / groups * ((left_out - left_out.mean()) ** 2).sum())
-            limits.append(law.mean(most) - stdtrit(groups - 1, SURE) * error)
-        return float(max(limits))
+        most = np.unique(np.quantile(stock, _REACHED))
+        left_out = np.array(
+            [law.means(most, slice(first, last)) for first, last in pairwise(edges.tolist())]
+        )
+        error = left_out.std(axis=0) * math.sqrt(groups - 1)
+        return float((law.means(most) - stdtrit(groups - 1, SURE) * error).max())

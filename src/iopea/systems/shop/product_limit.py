@@ -138,18 +138,19 @@ class ProductLimit:
         probabilities = probabilities[probabilities > 0]
         return np.append(probabilities, self.beyond) if self.beyond else probabilities
 
-    def mean(self, most: float, without: slice | None = None) -> float:
-        """Mean of demand, where more than ``most`` counts as ``most``.
+    def means(self, most: Array, without: slice | None = None) -> Array:
+        """Means of demand, where more than each of ``most`` counts as that much.
 
         The distribution is estimated from all periods except those in ``without``.
 
         >>> law = ProductLimit(np.array([1.0, 2.0, 3.0]), np.array([False, False, True]))
-        >>> law.mean(3.0), law.mean(3.0, without=slice(0, 1))
-        (2.0, 2.5)
+        >>> law.means(np.array([1.5, 3.0])), law.means(np.array([3.0]), without=slice(0, 1))
+        (array([1.33333333, 2.        ]), array([2.5]))
         """
         below, beyond = self._without(without)
-        values = np.minimum(self._seen, most)
-        return float(np.diff(below) @ values + beyond * most)
+        place = np.searchsorted(self._seen, most, side="right")
+        up_to = np.append(0.0, np.cumsum(np.diff(below) * self._seen))[place]
+        return np.asarray(up_to + most * (below[-1] + beyond - below[place]))
 
     def _without(self, periods: slice | None) -> tuple[Array, float]:
         """Cumulative probabilities from all periods except some."""
