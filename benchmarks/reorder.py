@@ -2,7 +2,7 @@
 
 For three shops with a cost per order: the pair of least cost among all whole s <= S, the least cost
 of any policy, and what IOPEA recommends after T = 100,000 steps, on several demand paths. Run with
-``python benchmarks/reorder.py [runs]``; about half a minute.
+``python benchmarks/reorder.py [runs]``; about a minute.
 
 Costs are those of the stationary distribution of a finite Markov chain, without simulation. Its
 state is the inventory position before the order. That is enough for both lead times: the order is
@@ -20,7 +20,6 @@ from scipy.stats import nbinom, poisson
 
 import iopea
 from iopea.demand import Demand, NegativeBinomial, Poisson
-from iopea.systems.lost_sales.reorder import ReorderUpTo
 from iopea.types import Array
 
 HORIZON, SEED = 100_000, 7000
@@ -107,7 +106,8 @@ def shop(lead_time: int, lost: float, fixed: float, high: int) -> iopea.LostSale
     system = iopea.LostSalesSystem(
         lead_time=lead_time, holding_cost=1, lost_sales_cost=lost, fixed_order_cost=fixed
     )
-    return iopea.LostSales(system, ReorderUpTo(reorder_levels=levels, order_up_to_levels=levels))
+    family = iopea.ReorderUpTo(reorder_levels=levels, order_up_to_levels=levels)
+    return iopea.LostSales(system, family)
 
 
 SHOPS = {

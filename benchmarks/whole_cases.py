@@ -1,10 +1,10 @@
 """Base-stock levels in a shop that orders in whole cases, compared with the best level.
 
 Lost sales with a lead time of 2 and Poisson demand of mean 8; orders are rounded down to cases of
-6, 12 or 24 units. For each size of a case: the best level by ``best_in_class``, and by one long
-path for all levels, and what IOPEA recommends after T = 100,000 steps, on several demand paths.
-Gaps are measured on that long path. The last column of the heading is the cost of the level that
-would be best without cases. Run with ``python benchmarks/whole_cases.py [runs]``; about a minute.
+6, 12 or 24 units. For each size of a case: the best level on one long path for all levels, and by
+``best_in_class``; the extra cost of the level that would be best without cases; and what IOPEA
+recommends after T = 100,000 steps, on several demand paths. Gaps are measured on the long path.
+Run with ``python benchmarks/whole_cases.py [runs]``; about a minute.
 """
 
 import sys

@@ -141,6 +141,8 @@ def tasks_of(choice: Choice, scenario: Scenario, method: Method) -> list[Task]:
     """The runs behind one entry; none if the method does not apply."""
     if method.learner(scenario) is None:
         return []
+    if not choice.size.slow and not scenario.name.startswith(method.quick):
+        return []
     task = method.task(scenario, choice.size.evaluation)
     return [task.at(seed) for seed in (choice.seeds if method.learns else (0,))]
 
@@ -212,7 +214,8 @@ def _finished(
     shown = tuple(line for line in lines if any(entry.command for entry in line.entries))
     notes = (
         f"Long-run average cost of the recommended policy, {runs(choice.size.seeds)}; in brackets "
-        "the gap to the best policy of the class. The random policy does not learn: one number.",
+        "the gap to the best policy of the class, for iopea-capped and iopea-surge to the best of "
+        "theirs. The random policy does not learn: one number.",
         f"{IMPROVED} significantly better than the problem-specific learner, {WORSE} worse "
         f"(Welch's test at {100 * LEVEL:g} %, each entry by itself, as in the paper).",
         f"Reproduced: within {100 * TOLERANCE:g} % of the printed value (queue "
@@ -244,7 +247,10 @@ def _entry(
     if method.learner(scenario) is None:
         # The paper has no value here, either.
         return Entry(absent=_absent(name, scenario))
-    rows = _rows(tasks_of(choice, scenario, method), store)
+    tasks = tasks_of(choice, scenario, method)
+    if not tasks:
+        return Entry(absent="Left out of quick runs.")
+    rows = _rows(tasks, store)
     command = choice.command(target, profile=profile, only=setting, rows=name)
     if not rows:
         return Entry(printed=value, command=command, absent="No run is finished.")
@@ -266,8 +272,18 @@ def _entry(
     )
 
 
+def _by_name(method: Method, scenario: Scenario) -> bool:
+    """Whether a method has a learner for settings of this kind."""
+    return scenario.name.startswith(tuple(method.learners))
+
+
 def _absent(name: str, scenario: Scenario) -> str:
     """Why a method has no entry for a setting."""
+    method = METHODS[name]
+    if method.families:
+        if _by_name(method, scenario):
+            return "The others are not charged for expediting here."
+        return f"{name} has no policies for this system."
     if name != FeedbackGraph.name:
         return f"{name} needs base-stock policies."
     problem, _ = problem_from(scenario.tables)
@@ -324,7 +340,11 @@ def reason_for(profile: Profile, setting: str, method: str) -> str:
 
 def table_regret(choice: Choice, profile: Profile, store: Store) -> Table:
     """Extra cost of the whole run over the best policy under the same noise, over T g*."""
-    columns = tuple(name for name in choice.methods if METHODS[name].learns and name != "optimal")
+    columns = tuple(
+        name
+        for name in choice.methods
+        if METHODS[name].learns and name != "optimal" and not METHODS[name].families
+    )
     lines = [
         Line(
             (

@@ -53,7 +53,8 @@ def curve_tasks(choice: Choice, scenario: Scenario, names: Iterable[str]) -> dic
 
 def figure_1_tasks(choice: Choice, profile: Profile) -> dict[str, list[Task]]:
     """The runs of the figure of costs over time."""
-    return curve_tasks(choice, scenarios(profile)[FIGURE_1], choice.methods)
+    methods = tuple(name for name in choice.methods if not METHODS[name].families)
+    return curve_tasks(choice, scenarios(profile)[FIGURE_1], methods)
 
 
 @dataclass(frozen=True)

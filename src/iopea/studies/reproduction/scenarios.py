@@ -18,6 +18,9 @@ from typing import Any, Literal, get_args
 from iopea.comparison.tasks import Task, as_text, system_text
 from iopea.errors import unknown
 from iopea.problem_files import problem_from
+from iopea.systems.dual_sourcing.base_surge import BaseSurge
+from iopea.systems.dual_sourcing.capped import CappedDualIndex
+from iopea.systems.lost_sales.capped import CappedBaseStock
 
 Profile = Literal["as-stated", "as-published"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -160,6 +163,10 @@ class Method:
     implementable : bool. Whether it sees only what can be observed.
     learns : bool. Whether its recommendation depends on the seed; otherwise one seed is enough.
     horizon : int, optional. Steps of a run, if not those of the setting.
+    families : dict. Another policy family for it, by the beginning of a setting's name; its gap is
+        then that to the best policy of this family.
+    quick : tuple of str. Beginnings of the names of settings that quick runs include.
+    uncharged : bool. Whether it also runs where the others are not charged for expediting.
     """
 
     name: str
@@ -171,15 +178,24 @@ class Method:
     implementable: bool = True
     learns: bool = True
     horizon: int | None = None
+    families: dict[str, type[Any]] = field(default_factory=dict, hash=False)
+    quick: tuple[str, ...] = ("",)
+    uncharged: bool = True
 
     def learner(self, scenario: Scenario) -> str | None:
         """The learner for a setting; None where the row has none."""
+        if not self.uncharged and scenario.tables["problem"].get("expedited_cost") == 0:
+            return None
         found: str | None = _by_beginning(self.learners, scenario.name)
         return found
 
     def system(self, scenario: Scenario) -> str:
         """Problem and truth as this method has them, as text."""
-        return scenario.system(**(_by_beginning(self.changes, scenario.name) or {}))
+        family = _by_beginning(self.families, scenario.name)
+        if family is None:
+            return scenario.system(**(_by_beginning(self.changes, scenario.name) or {}))
+        problem, truth = problem_from(scenario.tables)
+        return system_text(type(problem)(problem.system, family.within(problem)), truth)
 
     def charged_otherwise(self, scenario: Scenario) -> bool:
         """Whether it is charged for what others get free, so that costs can't be compared."""
@@ -192,6 +208,7 @@ class Method:
         if self.horizon is not None:
             horizons = (self.horizon,)
         own, reference = self.system(scenario), scenario.system()
+        alone = own == reference or bool(self.families)
         return Task(
             label=scenario.name,
             system=own,
@@ -199,7 +216,7 @@ class Method:
             settings=as_text(self.settings),
             horizons=horizons or (scenario.horizon,),
             evaluation=evaluation // _SLOW if self.slow else evaluation,
-            reference=None if own == reference else reference,
+            reference=None if alone else reference,
         )
 
 
@@ -220,6 +237,20 @@ METHODS: dict[str, Method] = {
             {"rule": "published", "restart": "return"},
             {"dual": {"estimator": "hitting"}, "queue": {"estimator": "boundary"}},
             printed="iopea",
+        ),
+        Method(
+            "iopea-capped",
+            {"inventory": "iopea", "dual": "iopea"},
+            families={"inventory": CappedBaseStock, "dual": CappedDualIndex},
+            quick=("inventory-small",),
+            uncharged=False,
+        ),
+        Method(
+            "iopea-surge",
+            {"dual": "iopea"},
+            families={"dual": BaseSurge},
+            quick=("dual-small",),
+            uncharged=False,
         ),
         Method("ppo", {"": "ppo"}, printed="ppo", slow=True),
         Method(

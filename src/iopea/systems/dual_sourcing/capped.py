@@ -9,17 +9,17 @@ full.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from numba import njit
 
 from iopea.errors import InputError
 from iopea.information_order import InformationOrder
 from iopea.policies import Box
-from iopea.problems.base import Rule
-from iopea.systems.dual_sourcing.dual_index import dual_index_rule
+from iopea.problems.base import Problem, Rule
+from iopea.systems.dual_sourcing.dual_index import DualIndex, dual_index_rule
 from iopea.systems.dual_sourcing.system import DualSourcingSystem
-from iopea.systems.shop.base import Range, box_of
+from iopea.systems.shop.base import Levels, Range, box_of
 from iopea.systems.shop.family import OrderingFamily
 from iopea.types import Array, Claim
 
@@ -53,6 +53,22 @@ class CappedDualIndex(OrderingFamily):
     expedited_levels: Range
     regular_levels: Range
     caps: Range
+
+    @classmethod
+    def within(cls, problem: Problem) -> Self | None:
+        """The capped family for a problem with dual-index policies; None for other problems.
+
+        Caps range up to the highest regular level over L_r + 1, as for constant orders.
+        """
+        if not isinstance(problem.family, DualIndex):
+            return None
+        expedited, regular = problem.family.expedited_levels, problem.family.regular_levels
+        most = regular.high / (problem.system.regular_lead_time + 1)
+        return cls(
+            expedited_levels=Levels(low=expedited.low, high=expedited.high),
+            regular_levels=Levels(low=regular.low, high=regular.high),
+            caps=Levels(low=0.0, high=most),
+        )
 
     def check_system(self, system: DualSourcingSystem) -> None:
         """Refuse ranges with which nothing could be sold."""

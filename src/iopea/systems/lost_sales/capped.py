@@ -13,13 +13,15 @@ again, so its records determine the demand distribution as far as the other need
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from iopea.errors import InputError
 from iopea.information_order import InformationOrder
 from iopea.policies import Box
+from iopea.problems.base import Problem
+from iopea.systems.lost_sales.base_stock import BaseStock
 from iopea.systems.lost_sales.system import LostSalesSystem
-from iopea.systems.shop.base import Range, box_of
+from iopea.systems.shop.base import Levels, Range, box_of
 from iopea.systems.shop.family import OrderingFamily, higher_informs_lower
 from iopea.systems.shop.kernel import order_up_to
 from iopea.types import Array, Claim
@@ -43,6 +45,19 @@ class CappedBaseStock(OrderingFamily):
     levels: Range
     caps: Range
     order_by: Literal["law", "sample-path"] = "law"
+
+    @classmethod
+    def within(cls, problem: Problem) -> Self | None:
+        """The capped family for a problem with base-stock levels; None for other problems.
+
+        With a constant order the pipeline, including the order that arrives and the one that is
+        placed, is L + 1 times that order: caps range up to the highest level over L + 1.
+        """
+        if not isinstance(problem.family, BaseStock):
+            return None
+        levels = problem.family.levels
+        caps = Levels(low=0.0, high=levels.high / (problem.system.lead_time + 1))
+        return cls(levels=Levels(low=levels.low, high=levels.high), caps=caps)
 
     def check_system(self, system: LostSalesSystem) -> None:
         """Refuse ranges with which nothing could be sold."""
