@@ -28,10 +28,16 @@ from iopea.problems.base import Problem
 from iopea.studies.guarantees.truths import Persistent
 from iopea.studies.reproduction.scenarios import METHODS, PROFILES, scenarios
 from iopea.systems.dual_sourcing import DualSourcing
+from iopea.systems.dual_sourcing.base_surge import BaseSurge
+from iopea.systems.dual_sourcing.capped import CappedDualIndex
 from iopea.systems.finite import FiniteMDP
 from iopea.systems.finite.dynamics import Dynamics
 from iopea.systems.hard_instance import HardInstance, HiddenArm
 from iopea.systems.lost_sales import LostSales
+from iopea.systems.lost_sales.base_stock import BaseStock
+from iopea.systems.lost_sales.capped import CappedBaseStock
+from iopea.systems.lost_sales.constant import ConstantOrder
+from iopea.systems.lost_sales.reorder import ReorderUpTo
 from iopea.systems.newsvendor import Newsvendor
 from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.types import Truth
@@ -70,6 +76,7 @@ class Case:
     horizon : int. Steps of a run.
     rule : str. Of elimination.
     deltas : tuple of float. Failure probabilities δ.
+    alike : str. Name of the cases that it is counted with; its kind of problem by default.
     """
 
     name: str
@@ -79,11 +86,12 @@ class Case:
     horizon: int
     rule: str = "paired"
     deltas: tuple[float, ...] = DELTAS
+    alike: str = ""
 
     @property
     def kind(self) -> str:
-        """The kind of problem."""
-        return str(json.loads(self.systems[0])["problem"]["kind"])
+        """The kind of problem, or of policies."""
+        return self.alike or str(json.loads(self.systems[0])["problem"]["kind"])
 
 
 def _case(
@@ -341,6 +349,53 @@ def _slow() -> Iterator[Case]:
     yield from (replace(case, deltas=_SLOW_DELTAS) for case in found)
 
 
+def _families() -> Iterator[Case]:
+    """Other families than base-stock levels and dual indices, and orders in whole cases."""
+    section = "Other policies"
+    found: list[Case] = []
+
+    def levels(high: float, step: float, low: float = 0) -> Any:
+        return {"low": low, "high": high, "step": step}
+
+    def add(name: str, problem: Problem, truth: Truth, horizon: int = _USUAL_STEPS) -> None:
+        found.append(_case(section, name, problem, truth, horizon))
+
+    def shop(lead_time: int, penalty: float, policies: Any, **more: Any) -> LostSales:
+        costs: dict[str, Any] = {"holding_cost": 1, "lost_sales_cost": penalty, **more}
+        return LostSales(lead_time=lead_time, policies=policies, **costs)
+
+    small = CappedBaseStock(levels=levels(7, 0.5), caps=levels(3, 0.25))
+    add("capped-base-stock", shop(2, 10, small), _USUAL)
+    slow = CappedBaseStock(levels=levels(50, 2), caps=levels(10, 1))
+    add("capped-base-stock-poisson", shop(4, 19, slow), Poisson(mean=5))
+    long = CappedBaseStock(levels=levels(160, 8), caps=levels(24, 2))
+    add("capped-base-stock-long", shop(20, 10, long), Poisson(mean=5), 800)
+    for lead_time, fixed in ((0, 20), (1, 15)):
+        pairs = ReorderUpTo(reorder_levels=levels(24, 2), order_up_to_levels=levels(48, 3))
+        costly = shop(lead_time, 9, pairs, fixed_order_cost=fixed)
+        add(f"s-S-lead-time-{lead_time}", costly, Poisson(mean=5))
+    amounts = ConstantOrder(orders=levels(9, 0.1))
+    add("constant-order", shop(4, 9, amounts), Poisson(mean=5), 480)
+    for size in (6, 12, 24):
+        cases: Any = {"order_multiple": size}
+        boxes = shop(2, 10, BaseStock(levels=levels(80, 1)), **cases)
+        add(f"cases-of-{size}", boxes, Poisson(mean=8))
+    least = shop(2, 10, BaseStock(levels=levels(80, 1)), minimum_order=20)
+    add("minimum-order", least, Poisson(mean=8))
+    dual = _dual(5, 0, 24, 1).system
+    capped = CappedDualIndex(
+        expedited_levels=levels(16, 2), regular_levels=levels(40, 4), caps=levels(6, 1)
+    )
+    add("capped-dual-index", DualSourcing(dual, capped), Poisson(mean=4))
+    surge = BaseSurge(orders=levels(6, 0.5), levels=levels(16, 1))
+    add("base-surge", DualSourcing(dual, surge), Poisson(mean=4))
+    later = _dual(4, 1, 24, 1).system
+    add("base-surge-lead-times-4-1", DualSourcing(later, surge), Poisson(mean=4))
+    stand = _stand(4, 0, 10, 0.5).changed(estimator="product-limit")
+    add("newsvendor-product-limit", stand, Exponential(mean=2))
+    yield from (replace(case, deltas=_SLOW_DELTAS, alike="other policies") for case in found)
+
+
 def _proved() -> Iterator[Case]:
     """Rule theorem where α is known; on the first two systems it eliminates policies."""
     section = "The theorem's constants"
@@ -361,7 +416,7 @@ def _proved() -> Iterator[Case]:
 @cache
 def cases() -> dict[str, Case]:
     """All cases with a promise, by name."""
-    groups = (_paper, _laws, _suppliers, _others, _ties, _ways, _slow, _proved)
+    groups = (_paper, _laws, _suppliers, _others, _ties, _ways, _slow, _families, _proved)
     return {case.name: case for group in groups for case in group()}
 
 
