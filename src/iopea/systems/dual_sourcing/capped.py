@@ -11,8 +11,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
-from numba import njit
-
 from iopea.errors import InputError
 from iopea.information_order import InformationOrder
 from iopea.policies import Box
@@ -27,7 +25,7 @@ from iopea.types import Array, Claim
 @lru_cache
 def _rule(regular: int, expedited: int) -> Rule:
     """The rule for these lead times; a state is on-hand stock, then the pipelines."""
-    uncapped: Any = njit(dual_index_rule(regular, expedited))
+    uncapped = dual_index_rule(regular, expedited)
 
     def order(state: Any, parameters: Any, signal: Any) -> Any:
         fast, slow = uncapped(state, parameters, signal)

@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
-from numba import njit
 from pydantic import BeforeValidator, Field, model_validator
 
 from iopea.errors import InputError
@@ -39,7 +38,7 @@ OwnRule = Callable[..., Any]
 @lru_cache(maxsize=256)
 def _as_rule(function: OwnRule, count: int) -> Rule:
     """The function as a rule ``order(state, parameters, signal)``."""
-    own: Any = function if hasattr(function, "py_func") else njit(function)
+    own = getattr(function, "py_func", function)
 
     def one(state: Any, given: Any, signal: Any) -> Any:
         return own(state, given[0])
@@ -53,10 +52,7 @@ def _as_rule(function: OwnRule, count: int) -> Rule:
     def four(state: Any, given: Any, signal: Any) -> Any:
         return own(state, given[0], given[1], given[2], given[3])
 
-    # Inlined, so that the loops over periods can be vectorised.
-    inlined: Any = njit(inline="always")
-    rule: Rule = inlined((one, two, three, four)[count - 1])
-    return rule
+    return (one, two, three, four)[count - 1]
 
 
 def _as_ranges(value: Any) -> tuple[tuple[str, Levels], ...]:

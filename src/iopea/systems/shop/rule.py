@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from types import FunctionType
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
-from numba import njit
+from numba import njit, typeof
 from numba.core.errors import NumbaError
 
 from iopea.errors import InputError
@@ -31,7 +31,9 @@ LANES = 32
 #: What :func:`_simulate` is compiled for: numbers in a state and of parameters, sources, where
 #: their pipelines begin and how long they are, and what is charged or checked besides.
 WIDE, PARAMETERS, SOURCES, FIRST, LEAD, SECOND, LEAD_2 = 1, 1, 1, 1, 0, 1, 0
-LIMITED = CHARGED = PERISHES = False
+LIMITED = CHARGED = FIXED = PAID = PERISHES = False
+#: Errors of compiling a rule one way, after which the next is tried.
+_NOT_THIS_WAY = (NumbaError, NotImplementedError, KeyError, AssertionError)
 
 
 @dataclass(frozen=True)
@@ -214,13 +216,17 @@ def _simulate(demand, ends, policies, signal, states, terms, sums, sound, start,
                     sales = sold(stock, wanted)
                     left = stock - sales
                     work[0, j] = 0.0 if PERISHES else left
-                    cost = holding * left - lost * sales + on_first * one
-                    cost += fixed if one > 0.0 else 0.0
-                    if SOURCES > 1:
-                        cost += on_second * other
+                    cost = holding * left - lost * sales
+                    if PAID:
+                        cost += on_first * one + on_second * other
+                    if FIXED:
+                        cost += fixed if one > 0.0 else 0.0
                     if CHARGED:
                         cost += own_cost(stock, sales, one)
-                    work[least, j] = min(work[least, j], min(one, other))
+                    less = one if one < other else other
+                    if SOURCES == 1:
+                        less = one
+                    work[least, j] = less if less < work[least, j] else work[least, j]
                     work[costs, j] += cost
             period = ends[batch]
             for j in range(width):
@@ -232,21 +238,55 @@ def _simulate(demand, ends, policies, signal, states, terms, sums, sound, start,
                 states[i, first + j] = work[i, j]
 
 
-def _ordering(order: Any, sources: int) -> Callable[..., Any]:
+@njit(inline="always")
+def _least(one, other):  # type: ignore[no-untyped-def]
+    """The lesser of two numbers, as Python's ``min`` has it, in a form that is vectorised."""
+    return other if other < one else one
+
+
+@njit(inline="always")
+def _most(one, other):  # type: ignore[no-untyped-def]
+    """The larger of two numbers, as Python's ``max`` has it."""
+    return other if other > one else one
+
+
+#: How a rule is compiled, the fastest way first: inlined, with minima and maxima of two numbers;
+#: inlined; as a function that is called.
+_WAYS = ("vectorised", "inlined", "called")
+
+
+def _prepared(function: Any, way: str) -> Any:
+    """A rule, and the functions it is made of, compiled in one of the ways."""
+    plain: FunctionType = getattr(function, "py_func", function)
+    names = dict(plain.__globals__)
+    if way == "vectorised":
+        names |= {name: each for name, each in (("min", _least), ("max", _most))
+                  if name not in names}  # fmt: skip
+    cells = plain.__closure__ or ()
+    values = [cell.cell_contents for cell in cells]
+    closure = tuple(
+        CellType(_prepared(value, way)) if isinstance(value, FunctionType) else cell
+        for value, cell in zip(values, cells, strict=True)
+    )
+    own = FunctionType(plain.__code__, names, plain.__name__, plain.__defaults__, closure)
+    return njit(own) if way == "called" else njit(inline="always")(own)
+
+
+def _ordering(order: Any, sources: int, way: str) -> Any:
     """A function that gives the orders of a rule from two sources, or 0 for want of a second."""
-    rule = order if hasattr(order, "py_func") else njit(order)
+    rule = _prepared(order, way)
     if sources == 1:
 
         def one(state, parameters, signal):  # type: ignore[no-untyped-def]
             return float(rule(state, parameters, signal)), 0.0
 
-        return one
+        return njit(inline="always")(one)
 
     def several(state, parameters, signal):  # type: ignore[no-untyped-def]
         fast, slow = rule(state, parameters, signal)
         return float(fast), float(slow)
 
-    return several
+    return njit(inline="always")(several)
 
 
 @lru_cache(maxsize=256)
@@ -256,9 +296,10 @@ def _compiled(
     sources: int,
     own: PeriodCost | None = None,
     constants: tuple[tuple[str, int], ...] = (),
+    way: str = _WAYS[0],
 ) -> Any:
     """A loop, compiled with a rule, the user's own cost and constants."""
-    rule = njit(inline="always")(_ordering(order, sources))
+    rule = _ordering(order, sources, way)
     names = {**kernel.__globals__, "ordered": rule, "CHARGED": own is not None, **dict(constants)}
     if own is not None:
         names["own_cost"] = own if hasattr(own, "py_func") else njit(own)
@@ -346,18 +387,22 @@ class CompiledRule:
         self, kernel: Any, own: PeriodCost | None = None, **constants: int
     ) -> Callable[..., Any]:
         """A loop with this rule; a rule that can't be compiled is refused in a sentence."""
-        sources = self._places[1].size
-        compiled = _compiled(kernel, self._order, sources, own, tuple(constants.items()))
+        sources, fixed = self._places[1].size, tuple(constants.items())
 
         def call(*arguments: Any) -> Any:
-            try:
-                return compiled(*arguments)
-            except NumbaError as error:
-                expected = "a number" if sources == 1 else f"a tuple of {sources} numbers"
-                raise InputError(
-                    "The rule order(state, parameters, signal) can't be compiled: it must be plain "
-                    f"scalar Python that returns {expected}. Numba says: {_reason(error)}"
-                ) from None
+            for way in _WAYS:
+                loop = _compiled(kernel, self._order, sources, own, fixed, way)
+                try:
+                    loop.compile(tuple(map(typeof, arguments)))
+                except _NOT_THIS_WAY as error:
+                    reason = _reason(error)
+                    continue
+                return loop(*arguments)
+            expected = "a number" if sources == 1 else f"a tuple of {sources} numbers"
+            raise InputError(
+                "The rule order(state, parameters, signal) can't be compiled: it must be plain "
+                f"scalar Python that returns {expected}. Numba says: {reason}"
+            )
 
         return call
 
@@ -501,7 +546,8 @@ class CompiledRule:
             _simulate, terms.own, WIDE=self.wide, PARAMETERS=policies.shape[1],
             SOURCES=leads.size, FIRST=int(offsets[0]), LEAD=int(leads[0]),
             SECOND=int(offsets[-1]), LEAD_2=int(leads[-1]),
-            LIMITED=terms.limited, PERISHES=terms.perishes,
+            LIMITED=terms.limited, PERISHES=terms.perishes, FIXED=terms.fixed > 0,
+            PAID=any(terms.on_orders),
         )  # fmt: skip
         numbers = terms.numbers()
 
