@@ -13,7 +13,7 @@ from iopea.cli.options import AsJson
 
 def bench(as_json: AsJson = False) -> None:
     """Measure the speed of the replay kernels and of their plain-Python versions on one core."""
-    from iopea.testing.twins import dual_replay_speed, replay_speed
+    from iopea.testing.twins import dual_replay_speed, replay_speed, rule_replay_speed
     from iopea.types import Precision
 
     precisions: tuple[Precision, ...] = ("float64", "float32")
@@ -23,15 +23,21 @@ def bench(as_json: AsJson = False) -> None:
         for precision in precisions
         for leads in ((1, 0), (2, 0), (5, 0), (3, 1))
     ]
+    any_rule = [rule_replay_speed(lead) for lead in (0, 2, 6)]
     rows = {
         name: [{**vars(speed), "ratio": speed.ratio} for speed in speeds]
-        for name, speeds in (("replay", single), ("dual_replay", dual))
+        for name, speeds in (
+            ("replay", single),
+            ("dual_replay", dual),
+            ("rule_replay", any_rule),
+        )
     }
     if as_json:
         typer.echo(json.dumps({"version": iopea.__version__, **rows}, indent=2))
         return
     _print("base-stock levels", "lead time", rows["replay"])
     _print("dual-index policies", "lead times", rows["dual_replay"])
+    _print("capped base-stock policies, as any rule,", "lead time", rows["rule_replay"])
 
 
 def _print(what: str, lead_time: str, speeds: list[dict[str, Any]]) -> None:

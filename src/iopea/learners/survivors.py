@@ -79,6 +79,10 @@ class Pool(Stateful, ABC):
 _FINER, _FINEST = 4, 1000
 
 
+#: Survivors up to which the evaluator is asked for more precise means.
+_FEW = 64
+
+
 class Listed(Pool):
     """Surviving policies of a net, stored by index.
 
@@ -183,6 +187,10 @@ class Listed(Pool):
         means = self.evaluator.estimates().mean if now else self._means
         if not np.isfinite(means).any():
             return None
+        if now and self.survivors <= _FEW:
+            # Where few are left, their means are estimated with less noise.
+            finer = self.evaluator.means_of(self.surviving)
+            means = means if finer is None else np.where(np.isnan(means), np.nan, finer)
         best = self._policy(self._alive[np.nanargmin(cost_ranks(means))])
         return self._refined(best) if now and self._spacing is not None else best
 

@@ -7,14 +7,17 @@ compilation. The tests compare the kernels with it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from iopea.systems.dual_sourcing import kernel as dual_kernels
 from iopea.systems.lost_sales import kernel as kernels
+from iopea.systems.lost_sales.capped import CappedBaseStock
+from iopea.systems.shop.rule import CompiledRule, Terms
 from iopea.types import Array, Indices, PeriodCost
 
 
@@ -146,6 +149,45 @@ def dual_replay_twin(
     return batches
 
 
+def rule_replay_twin(
+    order: Callable[..., Any],
+    policies: Sequence[tuple[float, ...]],
+    lead_time: int,
+    demand: list[float],
+    holding_cost: float,
+    lost_sales_cost: float,
+    size: int,
+) -> list[list[float]]:
+    """Pseudo-costs of policies of any rule with one supplier, in batches of ``size`` periods.
+
+    ``order(state, parameters, signal)`` is called as it is written, period by period.
+
+    >>> rule_replay_twin(lambda state, given, signal: max(given[0] - state.sum(), 0.0),
+    ...                  [(2.0,)], 1, [1.0, 1.0, 3.0], 1.0, 10.0, 3)
+    [[-19.0]]
+    """
+    states = [np.zeros(1 + lead_time) for _ in policies]
+    rows = [np.array(policy) for policy in policies]
+    nothing = np.zeros(0)
+    totals = [0.0] * len(policies)
+    batches = []
+    for period, wanted in enumerate(demand, start=1):
+        for j, state in enumerate(states):
+            placed = order(state, rows[j], nothing)
+            arriving = state[1] if lead_time else placed
+            stock = state[0] + arriving
+            state[1:-1] = state[2:]
+            if lead_time:
+                state[-1] = placed
+            sales = min(stock, wanted)
+            state[0] = stock - sales
+            totals[j] += holding_cost * (stock - sales) - lost_sales_cost * sales
+        if period % size == 0:
+            batches.append(list(map(float, totals)))
+            totals = [0.0] * len(policies)
+    return batches
+
+
 @dataclass(frozen=True)
 class KernelSpeed:
     """Speed of a replay kernel and of its twin, measured in one run on one core.
@@ -225,6 +267,39 @@ def dual_replay_speed(
         return dual_replay_twin(some_pairs, lead_times, path, _COSTS, ends.tolist())
 
     return KernelSpeed(lead_times, precision, *_race(kernel, twin, periods))
+
+
+def rule_replay_speed(lead_time: int, policies: int = 2048, periods: int = 20_000) -> KernelSpeed:
+    """Like :func:`replay_speed`, for the loop that any rule is compiled into.
+
+    The rule is that of capped base-stock policies.
+    """
+    demand, size = _path(periods), periods // _BATCHES
+    ends = np.arange(size, periods + 1, size)
+    levels = np.linspace(0.5, 1.5 * (lead_time + 1), policies)
+    pairs = np.column_stack([levels, np.linspace(0.2, 3.0, 7)[np.arange(policies) % 7]])
+    order = CappedBaseStock.order
+    rule = CompiledRule(order, np.array([1]), np.array([lead_time]), Terms(*_COSTS[:2]))
+    some = _some(policies)
+    path, some_pairs = demand.tolist(), [(level, cap) for level, cap in pairs[some].tolist()]
+
+    def kernel() -> tuple[float, Array]:
+        states = np.zeros((rule.wide, policies))
+        start = time.perf_counter()
+        batches = rule.simulate(demand, ends, pairs, states)
+        return (time.perf_counter() - start) / (policies * periods), batches[:, some]
+
+    def twin() -> list[list[float]]:
+        plain = _uncompiled(order)
+        return rule_replay_twin(plain, some_pairs, lead_time, path, *_COSTS[:2], size)
+
+    return KernelSpeed(lead_time, "float64", *_race(kernel, twin, periods))
+
+
+def _uncompiled(order: Callable[..., Any]) -> Callable[..., Any]:
+    """A rule as it is written, without the compiled functions that it calls."""
+    names = {name: getattr(value, "py_func", value) for name, value in order.__globals__.items()}
+    return FunctionType(order.__code__, names)
 
 
 def _path(periods: int) -> Array:

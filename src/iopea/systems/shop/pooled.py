@@ -37,6 +37,8 @@ MOST_BATCHES = 512
 MOST_PER_ROOT = 3
 #: Permutations of the sample over which costs are averaged.
 ORDERS = 8
+#: Most of them where only means are wanted, and policy-periods that are simulated for that.
+MOST_ORDERS, _MOST_SIMULATED = 64, 2**28
 #: Jackknife groups of batches, each left out once when demand is estimated.
 LAW_GROUPS = 16
 #: Most candidates for which that is done; others use the nearest one's result.
@@ -76,6 +78,8 @@ class Pooled(Evaluator):
         self._parts: list[Array] = []
         self._known: Estimates | None = None
         self._limit: tuple[int, float] | None = None  # of mean demand, and the periods behind it
+        self._orders = ORDERS
+        self._finer: tuple[tuple[int, bytes], Array] | None = None
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Add observed periods; usable records are kept."""
@@ -123,9 +127,15 @@ class Pooled(Evaluator):
     def means_of(self, policies: Array) -> Array:
         """Estimated costs of any policies from all records; NaN where there is no estimate."""
         records = self._data()
-        other = copy(self)
-        other._policies = policies
-        return other._estimate(*records, with_error=False).mean
+        asked = records[0].size, policies.tobytes()
+        if self._finer is None or self._finer[0] != asked:
+            other = copy(self)
+            other._policies = policies
+            # Of few policies the average over more orders is quickly found.
+            work = max(records[0].size * len(policies), 1)
+            other._orders = int(np.clip(_MOST_SIMULATED // work, ORDERS, MOST_ORDERS))
+            self._finer = asked, other._estimate(*records, with_error=False).mean
+        return self._finer[1]
 
     @abstractmethod
     def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
@@ -149,15 +159,16 @@ class Pooled(Evaluator):
         """Batch costs of the candidates, averaged over orders of the sample."""
         sums = np.zeros((ends.size, len(self._policies)))
         most = max(1, MOST_COSTS // max(sums.size, 1))
-        samples = np.concatenate([demand[None], demand[other_orders(ends)]])
-        for first in range(0, ORDERS, most):
-            sums += self._simulate(samples[first : first + most], ends, self._policies).sum(axis=0)
-        return sums / ORDERS
+        most = min(most, ORDERS)
+        for first in range(0, self._orders, most):
+            orders = other_orders(ends, range(first, min(first + most, self._orders)))
+            sums += self._simulate(demand[orders], ends, self._policies).sum(axis=0)
+        return sums / self._orders
 
     def forget(self) -> None:
         """Drop all records."""
         self._records, self._parts, self._known = np.empty((2, 0)), [], None
-        self._limit = None
+        self._limit = self._finer = None
 
     def keep(self, mask: Mask) -> None:
         """Keep only these policies."""
@@ -170,7 +181,7 @@ class Pooled(Evaluator):
         return super().state_dict()
 
     def _loaded(self) -> None:
-        self._parts, self._known, self._limit = [], None, None
+        self._parts, self._known, self._limit, self._finer = [], None, None, None
 
 
 def batch_ends(periods: int, policies: int) -> Indices:
@@ -191,12 +202,18 @@ def batch_ends(periods: int, policies: int) -> Indices:
     return np.minimum(ends, periods)
 
 
-def other_orders(ends: Indices) -> Indices:
-    """Permutations (k, periods) within batches, which depend only on the batches."""
+def other_orders(ends: Indices, numbers: range = range(1, ORDERS)) -> Indices:
+    """Permutations (k, periods) within batches with these numbers, of which 0 changes nothing.
+
+    They depend only on the batches and their numbers.
+    """
     batch = np.repeat(np.arange(ends.size), np.diff(ends, prepend=0))
-    rng = np.random.Generator(np.random.PCG64(seed_for("orders")))
+    bits = np.random.PCG64(seed_for("orders"))
+    bits.advance(max(numbers.start - 1, 0) * batch.size)
     # Sorted by batch number plus a fraction, so that periods stay in their batch.
-    return np.argsort(batch + rng.random((ORDERS - 1, batch.size)), axis=1)
+    drawn = np.random.Generator(bits).random((len(numbers) - (numbers.start == 0), batch.size))
+    orders = np.argsort(batch + drawn, axis=1)
+    return np.vstack([np.arange(batch.size), orders]) if numbers.start == 0 else orders
 
 
 @overload
