@@ -143,6 +143,9 @@ class Listed(Pool):
         elif self._preference is not None and (self._starved or unknown.any()):
             prefer = self._preference[self._alive]
         among = self._may_play(unknown)
+        if self.evaluator.may_play is not None and not unknown[among].any():
+            # The most informative constant orders nearly fill the shop up: play the best.
+            return [self._policy(self._alive[among][np.argmin(prefer[among])])]
         chosen = self.order.maximal(self._alive[among], prefer=prefer[among])
         if self.evaluator.sees_beyond and chosen.size > 1:
             # One of them is enough: it tells of those that it does not inform as well.

@@ -376,14 +376,13 @@ class ProductLimitReplay(Pooled):
 
     @property
     def note(self) -> str | None:
-        """How many policies are neither played nor judged, where some aren't."""
-        filling = int((~self._stable(*self._data())).sum())
-        if not filling or not self._records.shape[1]:
+        """Which policies are neither played nor judged, where some aren't."""
+        if not self._data()[0].size or self._stable(*self._data()).all():
             return None
         return (
-            f"{filling:,} of the policies that are left order in every period at least as much as "
-            "demand is sure to be on average. They might fill the shop up for ever, so they are "
-            "neither played nor judged."
+            "Policies that order in every period as much as demand may be on average, or more, "
+            "might fill the shop up for ever: they are neither played nor judged, and count as "
+            "policies that are left."
         )
 
     @property
