@@ -50,14 +50,14 @@ PARTLY = {
 @pytest.mark.parametrize("higher_informs", [False, True])
 def test_it_learns_a_good_policy(higher_informs):
     problem = shop(partly, PARTLY, most_held=16, higher_informs=higher_informs)
-    found = iopea.best_in_class(problem.simulator(DEMAND), steps=200_000)
+    policies = problem.policy_class.net(1.0)
+    costs = problem.simulator(DEMAND).costs(policies, 200_000, 1, seed=0).mean
     learner = IOPEA(problem)
-    result = iopea.run(learner, problem.simulator(DEMAND, 1), 20_000)
-    assert learner.survives(found.policy)
+    result = iopea.run(learner, problem.simulator(DEMAND, 1), 10_000)
+    assert learner.survives(tuple(policies[costs.argmin()]))
     assert learner.survivors < learner.count / 2
-    assert learner.effective_alpha is not None
-    gaps = found.relative_gaps(problem.simulator(DEMAND), [result.recommendation])
-    assert gaps.max() <= 0.1
+    (found,) = np.flatnonzero((policies == result.recommendation).all(axis=1))
+    assert costs[found] <= 1.1 * costs.min()
 
 
 def test_a_function_that_is_a_base_stock_level_costs_what_that_does():
@@ -140,8 +140,8 @@ def only_in_some_states(state, level):
         (lambda state, level, cap: 1.0, r"not \(state, level, cap\)"),
         (lambda state, *, level: 1.0, r"must have the arguments \(state, level\)"),
         (lambda state, *level: 1.0, r"must have the arguments \(state, level\)"),
-        (lambda state, level: np.random.default_rng().random(), "and then .* the same order"),
-        (counting(), "and then .* must give the same order for the same state"),
+        (lambda state, level: np.random.random(), "and then .* the same order"),  # noqa: NPY002
+        (counting(), "can't be compiled"),
         (lambda state, level: level - state.sum(), r"orders \[-.*at least 0"),
         (lambda state, level: float("nan"), r"orders \[nan\].*finite number"),
         (lambda state, level: float("inf"), r"orders \[inf\].*finite number"),
@@ -289,7 +289,6 @@ def scaled(factor):
 
 def test_a_description_has_the_ranges_and_a_fingerprint():
     table = OwnPolicies(function=up_to, ranges=LEVEL, most_held=12).describe()
-    assert table["kind"] == "own"
     assert table["ranges"] == {"level": {"low": 0.0, "high": 10.0, "step": 1.0}}
     assert table["most_held"] == 12.0
     assert table["higher_informs"] is False

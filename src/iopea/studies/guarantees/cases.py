@@ -368,6 +368,9 @@ def _families() -> Iterator[Case]:
     add("capped-base-stock", shop(2, 10, small), _USUAL)
     slow = CappedBaseStock(levels=levels(50, 2), caps=levels(10, 1))
     add("capped-base-stock-poisson", shop(4, 19, slow), Poisson(mean=5))
+    rare = CappedBaseStock(levels=levels(20, 1), caps=levels(6, 0.5))
+    add("capped-base-stock-rare-large-demand", shop(2, 10, rare), _RARE)
+    add("capped-base-stock-heavy-tail", shop(2, 10, rare), Lognormal(mean=1, sd=3))
     long = CappedBaseStock(levels=levels(160, 8), caps=levels(24, 2))
     add("capped-base-stock-long", shop(20, 10, long), Poisson(mean=5), 800)
     for lead_time, fixed in ((0, 20), (1, 15)):

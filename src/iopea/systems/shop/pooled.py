@@ -37,8 +37,9 @@ MOST_BATCHES = 512
 MOST_PER_ROOT = 3
 #: Permutations of the sample over which costs are averaged.
 ORDERS = 8
-#: Most of them where only means are wanted, and policy-periods that are simulated for that.
-MOST_ORDERS, _MOST_SIMULATED = 64, 2**28
+#: Least and largest number of them where only means are wanted, and about how many policy-periods
+#: are simulated for that.
+_FEWEST_ORDERS, MOST_ORDERS, _SIMULATED = 4, 64, 2**29
 #: Jackknife groups of batches, each left out once when demand is estimated.
 LAW_GROUPS = 16
 #: Most candidates for which that is done; others use the nearest one's result.
@@ -133,7 +134,7 @@ class Pooled(Evaluator):
             other._policies = policies
             # Of few policies the average over more orders is quickly found.
             work = max(records[0].size * len(policies), 1)
-            other._orders = int(np.clip(_MOST_SIMULATED // work, ORDERS, MOST_ORDERS))
+            other._orders = int(np.clip(_SIMULATED // work, _FEWEST_ORDERS, MOST_ORDERS))
             self._finer = asked, other._estimate(*records, with_error=False).mean
         return self._finer[1]
 
