@@ -114,6 +114,7 @@ class Listed(Pool):
         self._look: Look | None = None
         self._starved = False
         self._provisional: Mask | None = None
+        self._found: tuple[Estimates, Policy | None] | None = None
 
     @property
     def count(self) -> int:
@@ -187,15 +188,26 @@ class Listed(Pool):
         return float(outcome.threshold)
 
     def best(self, now: bool) -> Policy | None:
-        means = self.evaluator.estimates().mean if now else self._means
-        if not np.isfinite(means).any():
-            return None
-        if now and self.survivors <= _FEW:
+        if not now:
+            return self._best_of(self._means)
+        estimates = self.evaluator.estimates()
+        # Evaluators that keep their estimates give the same object until there is new data.
+        if self._found is None or self._found[0] is not estimates:
+            self._found = estimates, self._best_now(estimates.mean)
+        return self._found[1]
+
+    def _best_now(self, means: Array) -> Policy | None:
+        if self.survivors <= _FEW:
             # Where few are left, their means are estimated with less noise.
             finer = self.evaluator.means_of(self.surviving)
             means = means if finer is None else np.where(np.isnan(means), np.nan, finer)
-        best = self._policy(self._alive[np.nanargmin(cost_ranks(means))])
-        return self._refined(best) if now and self._spacing is not None else best
+        best = self._best_of(means)
+        return best if best is None or self._spacing is None else self._refined(best)
+
+    def _best_of(self, means: Array) -> Policy | None:
+        if not np.isfinite(means).any():
+            return None
+        return self._policy(self._alive[np.nanargmin(cost_ranks(means))])
 
     def _refined(self, best: Policy) -> Policy:
         """The estimated best policy of a finer net between this point and its neighbours."""
