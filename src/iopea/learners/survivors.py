@@ -144,9 +144,10 @@ class Listed(Pool):
         elif self._preference is not None and (self._starved or unknown.any()):
             prefer = self._preference[self._alive]
         among = self._may_play(unknown)
-        if self.evaluator.may_play is not None and not unknown[among].any():
-            # The most informative constant orders nearly fill the shop up: play the best.
-            return [self._policy(self._alive[among][np.argmin(prefer[among])])]
+        constant = self.evaluator.constant_orders
+        if constant is not None and not unknown[among].any():
+            # More would nearly fill the shop up.
+            among &= constant <= constant[among][np.argmin(prefer[among])]
         chosen = self.order.maximal(self._alive[among], prefer=prefer[among])
         if self.evaluator.sees_beyond and chosen.size > 1:
             # One of them is enough: it tells of those that it does not inform as well.
@@ -163,7 +164,7 @@ class Listed(Pool):
         """
         among = np.ones(self.survivors, dtype=np.bool_)
         if self._provisional is not None:
-            among = self._provisional
+            among = self._provisional.copy()
         stable = self.evaluator.may_play
         if stable is not None and (among & stable).any():
             among = among & stable

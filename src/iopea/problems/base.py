@@ -145,6 +145,11 @@ class Evaluator(Stateful, ABC):
         """Which of the policies may be played; None if all."""
         return None
 
+    @property
+    def constant_orders(self) -> Array | None:
+        """What each policy orders in every period whatever the state; None where none does."""
+        return None
+
     @abstractmethod
     def estimates(self) -> Estimates:
         """Batch sums of every remaining policy, the batch in progress included."""

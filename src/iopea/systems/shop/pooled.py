@@ -387,13 +387,19 @@ class ProductLimitReplay(Pooled):
         )
 
     @property
+    def constant_orders(self) -> Array | None:
+        """What each policy orders in every period whatever the stock; None where none does."""
+        constant: Array | None = self._family.constant_orders(self._system, self._policies)
+        return constant
+
+    @property
     def may_play(self) -> Mask | None:
         """Policies that don't fill the shop up for ever.
 
         As long as nearly all stock is sold, nothing fills up, and mean demand can't be seen: then
         orders up to 2.5 times the present bound may be played. At first, the least orders are.
         """
-        constant = self._family.constant_orders(self._system, self._policies)
+        constant = self.constant_orders
         if constant is None:
             return None
         stock, sales = self._data()
@@ -408,7 +414,7 @@ class ProductLimitReplay(Pooled):
 
     def _stable(self, stock: Array, sales: Array) -> Mask:
         """Policies whose constant order is surely below mean demand."""
-        constant = self._family.constant_orders(self._system, self._policies)
+        constant = self.constant_orders
         if constant is None:
             return np.ones(len(self._policies), dtype=np.bool_)
         return np.asarray((constant < self._surely(stock, sales)) | (constant <= 0))
