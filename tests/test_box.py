@@ -15,12 +15,12 @@ ends = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(lambda two: sorted(
 
 
 @st.composite
-def boxes(draw, steps=st.booleans(), most_axes=4):
+def boxes(draw, in_steps=True, most_axes=4):
     """A box with up to four axes, perhaps in steps, perhaps ascending."""
     axes = draw(st.integers(1, most_axes))
     low, high = np.array([draw(ends) for _ in range(axes)], dtype=float).T / 4
     step = None
-    if draw(steps):
+    if in_steps and draw(st.booleans()):
         parts = np.array([draw(st.sampled_from([1, 2, 4])) for _ in range(axes)])
         step = np.where(high > low, high - low, 1.0) / parts
     ascending = draw(st.integers(2, axes)) if axes > 1 and draw(st.booleans()) else 0
@@ -78,7 +78,7 @@ def test_it_contains_its_net_and_nothing_beyond(box, radius):
     assert not box.contains([*box.low, 0.0])
 
 
-@given(boxes(steps=st.just(False)), radii, st.integers(0, 10**6))
+@given(boxes(in_steps=False, most_axes=2), radii, st.integers(0, 10**6))
 @settings(deadline=None, max_examples=100)
 def test_the_net_has_a_policy_near_every_policy(box, radius, seed):
     drawn = box.sample(np.random.default_rng(seed), 20)
@@ -172,7 +172,7 @@ def test_ranges_in_which_nothing_ascends_are_refused():
     with pytest.raises(InputError, match=r"parameter 1 is at least 3.*highest parameter 2"):
         Box([3, 0], [5, 2], ascending=2)
     labels = ("low one", "high one")
-    with pytest.raises(InputError, match="low one is at least 3.0, above the highest high one"):
+    with pytest.raises(InputError, match=r"low one is at least 3\.0, above the highest high one"):
         Box([3, 0], [5, 2], ascending=2, labels=labels)
     # Though each pair of neighbours could ascend.
     with pytest.raises(InputError, match=r"parameter 1 is at least 2.*highest parameter 3"):

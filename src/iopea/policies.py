@@ -242,11 +242,12 @@ class Box(PolicyClass):
                 raise InputError(f"low is {least}, above high, which is {most}.")
             if math.isinf(most - least):
                 raise InputError(f"The axis from {least} to {most} is too long to measure.")
-        for axis in range(ascending - 1):
-            if self.low[axis] > self.high[axis + 1]:
+        for axis in range(1, ascending):
+            before = max(range(axis), key=lambda other: self.low[other])
+            if self.low[before] > self.high[axis]:
                 raise InputError(
-                    f"{self.names[axis]} is at least {self.low[axis]}, above the highest "
-                    f"{self.names[axis + 1]}, which is {self.high[axis + 1]}."
+                    f"The {self.names[before]} is at least {self.low[before]}, above the highest "
+                    f"{self.names[axis]}, which is {self.high[axis]}."
                 )
         for least, most, each in zip(self.low, self.high, self.step or (), strict=False):
             if each <= 0:

@@ -70,9 +70,7 @@ def test_pairs_are_the_nearest_along_each_axis_and_the_next_in_the_list(policies
             other
             for other in range(len(policies))
             if policies[other, axis] < policies[one, axis]
-            and np.array_equal(
-                np.delete(policies[other], axis), np.delete(policies[one], axis)
-            )
+            and np.array_equal(np.delete(policies[other], axis), np.delete(policies[one], axis))
         ]
         if before:
             expected.add((max(before, key=lambda other: policies[other, axis]), one))

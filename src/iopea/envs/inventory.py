@@ -127,7 +127,8 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
         terms = self.problem.system.terms
         if not terms.limited:
             return order
-        return float(allowed(order + NO_ORDER * self._high, terms.multiple, terms.minimum))
+        placed = float(allowed(order + NO_ORDER * self._high, terms.multiple, terms.minimum))
+        return min(placed, order) if not terms.multiple else placed
 
     def policy_action(self, policy: Sequence[float], observation: ArrayLike) -> Floats:
         """The action of a policy of the problem's family, whatever that is.
@@ -145,7 +146,10 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
         if not known.contains(point):
             raise InputError(f"Policy ({show_policy(point)}) is not one of {known!r}.")
         state = self._checked((), observation)
-        orders = self.problem.family.orders_of(self.problem.system, np.array([point]), state[None])
+        # What is delivered of an order is found when it is placed.
+        orders = self.problem.family.orders_of(
+            self.problem.system.unlimited, np.array([point]), state[None]
+        )
         return self._as_action(*orders[0].tolist())
 
     def _state(self) -> list[float]:

@@ -71,6 +71,11 @@ class LostSalesSystem(ShopSystem):
         return self.holding_cost, self.lost_sales_cost
 
     @property
+    def unlimited(self) -> Self:
+        """The same shop, where the supplier delivers just what is ordered."""
+        return self.model_copy(update={"order_multiple": None, "minimum_order": None})
+
+    @property
     def own_cost(self) -> PeriodCost | None:
         """The further cost of each period."""
         return self.period_cost

@@ -156,7 +156,8 @@ class ShopControl(Control):
             wanted = np.clip(actions[:, source], 0.0, room)
             if any(self._limits):
                 # Actions in single precision may lie below a multiple by rounding.
-                wanted = fleet.delivered(wanted + _SINGLE * self._high, *self._limits)
+                placed = fleet.delivered(wanted + _SINGLE * self._high, *self._limits)
+                wanted = placed if self._limits[0] else np.minimum(placed, wanted)
             orders[:, source] = wanted
             room = room - orders[:, source]
         return orders

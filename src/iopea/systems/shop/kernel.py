@@ -30,11 +30,13 @@ def allowed(order, multiple, minimum):  # type: ignore[no-untyped-def]
     """What a supplier delivers of an order: whole multiples, and nothing below a minimum.
 
     A multiple or minimum of 0 stands for none. Multiples are rounded down, so that no policy holds
-    more than it wants.
+    more than it wants. What is no order stays as it is, to be noticed.
     """
+    if not order > 0.0:
+        return order
     if multiple > 0.0:
         order = multiple * np.floor(order / multiple + _SAME_MULTIPLE)
-    return order if order >= minimum * (1.0 - _SAME_MULTIPLE) or minimum == 0.0 else 0.0
+    return order if order >= minimum * (1.0 - _SAME_MULTIPLE) else 0.0
 
 
 def delivered(orders: Array, multiple: float, minimum: float) -> Array:

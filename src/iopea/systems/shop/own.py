@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import FunctionType
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -111,6 +112,8 @@ class OwnPolicies(OrderingFamily):
         if not 1 <= len(names) <= MOST_PARAMETERS:
             raise ValueError(f"ranges needs 1 to {MOST_PARAMETERS} parameters, not {len(names)}.")
         function = getattr(self.function, "py_func", self.function)
+        if not isinstance(function, FunctionType):
+            raise ValueError(f"function must be a plain Python function, not {function!r}.")
         try:
             known = tuple(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):
@@ -184,8 +187,9 @@ class OwnPolicies(OrderingFamily):
         rows = []
         for policy, state in zip(policies, states, strict=True):
             where = f"for policy ({show_policy(tuple(policy))}) in the state {state.tolist()}"
+            held = state.copy()
             try:
-                order = np.atleast_1d(np.asarray(function(state.copy(), *policy), np.float64))
+                order = np.atleast_1d(np.asarray(function(held, *policy), np.float64))
             except Exception as error:  # whatever a user's function may raise
                 raise InputError(f"The function failed {where}: {error}.") from None
             if order.shape != (len(system.sources),) or not (
@@ -195,6 +199,8 @@ class OwnPolicies(OrderingFamily):
                     f"The function orders {order.tolist()} {where}: an order must be a finite "
                     "number of at least 0, one for each supplier."
                 )
+            if not np.array_equal(held, state):
+                raise InputError(f"The function changed its state {where}: it may only read it.")
             rows.append(order)
         return rows
 

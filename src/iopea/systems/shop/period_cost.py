@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -56,10 +56,34 @@ def cost_of_each(cost: PeriodCost, stock: Array, sales: Array, orders: Array) ->
     return costs
 
 
-def fingerprint(cost: PeriodCost) -> str:
-    """Name and code of a cost, so that a state is not loaded with another one."""
-    code = getattr(cost, "py_func", cost).__code__
-    # Functions inside the function show as addresses, which differ from run to run.
-    constants = [value for value in code.co_consts if not isinstance(value, CodeType)]
-    digest = hashlib.blake2b(code.co_code + repr(constants).encode(), digest_size=8)
-    return f"{code.co_name}-{digest.hexdigest()}"
+def fingerprint(function: Any) -> str:
+    """Name and code of a function, with the values it uses, so that no state meets another one.
+
+    >>> fingerprint(lambda x: min(x, 1)) == fingerprint(lambda x: max(x, 1))
+    False
+    """
+    plain = getattr(function, "py_func", function)
+    digest = hashlib.blake2b(repr(_content(plain, ())).encode(), digest_size=8)
+    return f"{plain.__code__.co_name}-{digest.hexdigest()}"
+
+
+def _content(function: Any, within: tuple[Any, ...]) -> tuple[object, ...]:
+    """What a function does: its code, the names and values in it, and the functions it calls."""
+    code = function.__code__
+    used = [cell.cell_contents for cell in function.__closure__ or ()]
+    used += [function.__globals__[name] for name in code.co_names if name in function.__globals__]
+    values: list[object] = []
+    for value in used:
+        plain = getattr(value, "py_func", value)
+        if isinstance(plain, FunctionType):
+            known = plain in within or plain is function
+            values.append(plain.__name__ if known else _content(plain, (*within, function)))
+        elif isinstance(value, bool | int | float | complex | str | tuple):
+            values.append(value)
+    return (*_code(code), function.__defaults__, *values)
+
+
+def _code(code: CodeType) -> tuple[object, ...]:
+    """A code and those inside it, whose addresses differ from run to run."""
+    constants = [_code(each) if isinstance(each, CodeType) else each for each in code.co_consts]
+    return code.co_code, repr(constants), code.co_names

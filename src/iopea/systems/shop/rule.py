@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit, typeof
-from numba.core.errors import NumbaError
 
 from iopea.errors import InputError
 from iopea.systems.shop.kernel import allowed, pass_periods_in_place, sold
@@ -31,9 +30,9 @@ LANES = 32
 #: What :func:`_simulate` is compiled for: numbers in a state and of parameters, sources, where
 #: their pipelines begin and how long they are, and what is charged or checked besides.
 WIDE, PARAMETERS, SOURCES, FIRST, LEAD, SECOND, LEAD_2 = 1, 1, 1, 1, 0, 1, 0
-LIMITED = CHARGED = FIXED = PAID = PERISHES = False
-#: Errors of compiling a rule one way, after which the next is tried.
-_NOT_THIS_WAY = (NumbaError, NotImplementedError, KeyError, AssertionError)
+LIMITED = CHARGED = FIXED = PAID = False
+#: Loops that have been compiled, by what they were compiled of.
+_READY: dict[Any, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,6 @@ class Terms:
     on_orders : tuple of float. Cost per unit ordered from each source.
     fixed : float. Cost of each order from the first source [K].
     multiple, minimum : float. What orders are multiples of, and the least order; 0 for none.
-    perishes : bool. Whether unsold units are lost at the end of the period.
     own : callable, optional. A further cost of (stock after arrivals, sales, order) per period.
     """
 
@@ -56,7 +54,6 @@ class Terms:
     fixed: float = 0.0
     multiple: float = 0.0
     minimum: float = 0.0
-    perishes: bool = False
     own: PeriodCost | None = None
 
     @property
@@ -215,7 +212,7 @@ def _simulate(demand, ends, policies, signal, states, terms, sums, sound, start,
                         work[SECOND + LEAD_2 - 1, j] = other
                     sales = sold(stock, wanted)
                     left = stock - sales
-                    work[0, j] = 0.0 if PERISHES else left
+                    work[0, j] = left
                     cost = holding * left - lost * sales
                     if PAID:
                         cost += on_first * one + on_second * other
@@ -388,15 +385,19 @@ class CompiledRule:
     ) -> Callable[..., Any]:
         """A loop with this rule; a rule that can't be compiled is refused in a sentence."""
         sources, fixed = self._places[1].size, tuple(constants.items())
+        what = (kernel, self._order, sources, own, fixed)
 
         def call(*arguments: Any) -> Any:
+            if what in _READY:
+                return _READY[what](*arguments)
             for way in _WAYS:
-                loop = _compiled(kernel, self._order, sources, own, fixed, way)
+                loop = _compiled(*what, way)
                 try:
                     loop.compile(tuple(map(typeof, arguments)))
-                except _NOT_THIS_WAY as error:
+                except Exception as error:  # whatever a user's function makes of the compiler
                     reason = _reason(error)
                     continue
+                _READY[what] = loop
                 return loop(*arguments)
             expected = "a number" if sources == 1 else f"a tuple of {sources} numbers"
             raise InputError(
@@ -546,7 +547,7 @@ class CompiledRule:
             _simulate, terms.own, WIDE=self.wide, PARAMETERS=policies.shape[1],
             SOURCES=leads.size, FIRST=int(offsets[0]), LEAD=int(leads[0]),
             SECOND=int(offsets[-1]), LEAD_2=int(leads[-1]),
-            LIMITED=terms.limited, PERISHES=terms.perishes, FIXED=terms.fixed > 0,
+            LIMITED=terms.limited, FIXED=terms.fixed > 0,
             PAID=any(terms.on_orders),
         )  # fmt: skip
         numbers = terms.numbers()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from iopea.demand import Demand, demand_from
 from iopea.problems.base import PolicyFamily, Problem, Rule, System
@@ -75,6 +75,11 @@ class ShopSystem(DemandSystem):
     def order_costs(self) -> tuple[float, ...]:
         """Cost per unit ordered from each source."""
         return (0.0,) * len(self.sources)
+
+    @property
+    def unlimited(self) -> Self:
+        """The same shop, where suppliers deliver just what is ordered."""
+        return self
 
     @property
     def own_cost(self) -> PeriodCost | None:
