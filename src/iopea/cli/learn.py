@@ -269,6 +269,7 @@ def _print(
     )
     if shares:
         console.print(
+            "cost: per step over the whole run, learning included. "
             "α: share of the steps that were informative about the recommended policy.",
             highlight=False,
         )

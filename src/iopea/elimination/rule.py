@@ -138,8 +138,8 @@ class Rule(ABC):
         if not alpha > 0:
             raise InputError(
                 f"The rule {self.name!r} needs α, the share of useful steps, which is unknown for "
-                "this problem: give the problem the probability of a period without demand, or "
-                "use rule 'paired'."
+                "this problem: use rule 'paired'. With dual-index policies α follows from "
+                "zero_demand, the probability of a period without demand."
             )
 
     @property

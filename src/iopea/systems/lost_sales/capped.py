@@ -21,7 +21,7 @@ from iopea.policies import Box
 from iopea.problems.base import Problem
 from iopea.systems.lost_sales.base_stock import BaseStock
 from iopea.systems.lost_sales.system import LostSalesSystem
-from iopea.systems.shop.base import Levels, Range, box_of
+from iopea.systems.shop.base import TOLD, Levels, Range, box_of
 from iopea.systems.shop.family import OrderingFamily, higher_informs_lower
 from iopea.systems.shop.kernel import order_up_to
 from iopea.types import Array, Claim
@@ -41,6 +41,7 @@ class CappedBaseStock(OrderingFamily):
     kind: ClassVar[str] = "capped-base-stock"
     made_for: ClassVar[type[Any]] = LostSalesSystem
     parameters: ClassVar[tuple[str, ...]] = ("level", "cap")
+    optional_columns: ClassVar[tuple[str, ...]] = TOLD
 
     levels: Range
     caps: Range

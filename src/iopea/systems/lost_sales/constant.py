@@ -14,7 +14,7 @@ from iopea.information_order import InformationOrder
 from iopea.policies import Box
 from iopea.problems.base import Evaluator, Problem
 from iopea.systems.lost_sales.system import LostSalesSystem
-from iopea.systems.shop.base import Range, box_of
+from iopea.systems.shop.base import TOLD, Range, box_of
 from iopea.systems.shop.family import OrderingFamily
 from iopea.systems.shop.kernel import delivered
 from iopea.systems.shop.pooled import ProductLimitReplay
@@ -35,6 +35,7 @@ class ConstantOrder(OrderingFamily):
     kind: ClassVar[str] = "constant-order"
     made_for: ClassVar[type[Any]] = LostSalesSystem
     parameters: ClassVar[tuple[str, ...]] = ("order",)
+    optional_columns: ClassVar[tuple[str, ...]] = TOLD
 
     orders: Range
 

@@ -12,7 +12,7 @@ from iopea.errors import InputError
 from iopea.information_order import InformationOrder
 from iopea.policies import Box
 from iopea.systems.lost_sales.system import LostSalesSystem
-from iopea.systems.shop.base import Range, box_of
+from iopea.systems.shop.base import TOLD, Range, box_of
 from iopea.systems.shop.family import OrderingFamily
 from iopea.systems.shop.kernel import order_up_to
 from iopea.types import Array, Claim
@@ -30,6 +30,7 @@ class ReorderUpTo(OrderingFamily):
     kind: ClassVar[str] = "s-S"
     made_for: ClassVar[type[Any]] = LostSalesSystem
     parameters: ClassVar[tuple[str, ...]] = ("reorder_level", "order_up_to_level")
+    optional_columns: ClassVar[tuple[str, ...]] = TOLD
 
     reorder_levels: Range
     order_up_to_levels: Range

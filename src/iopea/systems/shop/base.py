@@ -83,7 +83,12 @@ def box_of(*ranges: Levels, labels: tuple[str, ...] = (), ascending: int = 0) ->
     9
     """
     steps = [levels.step for levels in ranges if levels.step is not None]
-    if steps and len(steps) < len(ranges):
+    if steps:  # a single value needs none
+        steps = [
+            1.0 if levels.step is None and levels.low == levels.high else levels.step or 0.0
+            for levels in ranges
+        ]
+    if 0.0 in steps:
         raise InputError("Some ranges have a step and some have none: give all a step, or none.")
     ends = [levels.low for levels in ranges], [levels.high for levels in ranges]
     return Box(*ends, steps or None, labels=labels, proportional=True, ascending=ascending)

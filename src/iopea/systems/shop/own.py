@@ -20,7 +20,7 @@ from iopea.information_order import InformationOrder
 from iopea.policies import Box
 from iopea.problems.base import Rule
 from iopea.seeds import seed_for
-from iopea.systems.shop.base import Levels, as_levels, box_of
+from iopea.systems.shop.base import TOLD, Levels, as_levels, box_of
 from iopea.systems.shop.family import OrderingFamily
 from iopea.systems.shop.period_cost import fingerprint
 from iopea.systems.shop.rule import NO_SIGNAL
@@ -30,6 +30,8 @@ from iopea.types import Array, Claim, Policy, show_policy
 MOST_PARAMETERS = 4
 #: States in which a function is tried beside its compiled twin.
 _TRIED = 64
+#: Periods in which nothing is sold, after which no policy may hold more than it says.
+_FILLED = 64
 #: Relative difference of two orders that counts as rounding.
 _SAME = 1e-9
 #: Ordering rules of a user: the state, then the parameters.
@@ -79,8 +81,9 @@ class OwnPolicies(OrderingFamily):
         tuple of the expedited and the regular order. The state is an array: the stock on hand, then
         the orders under way, oldest first.
     ranges : mapping. The range of each parameter, by the names that the function gives them.
-    most_held : float, optional. The largest inventory position that a policy brings about; the
-        sum of the highest parameters if not given.
+    most_held : float, optional. The largest inventory position that a policy brings about, which
+        is checked by letting it order while nothing is sold; the sum of the highest parameters if
+        not given.
     higher_informs : bool. Whether a policy all of whose parameters are higher holds more stock in
         the long run, so that it informs the lower one in distribution. Otherwise no policy is
         claimed to inform another; all are judged as far as the stock held so far tells of them.
@@ -100,6 +103,7 @@ class OwnPolicies(OrderingFamily):
     """
 
     kind: ClassVar[str] = "own"
+    optional_columns: ClassVar[tuple[str, ...]] = TOLD
 
     function: OwnRule = Field(exclude=True)
     ranges: Ranges
@@ -113,7 +117,7 @@ class OwnPolicies(OrderingFamily):
             raise ValueError(f"ranges needs 1 to {MOST_PARAMETERS} parameters, not {len(names)}.")
         function = getattr(self.function, "py_func", self.function)
         if not isinstance(function, FunctionType):
-            raise ValueError(f"function must be a plain Python function, not {function!r}.")
+            raise ValueError(f"function must be a Python function, not {function!r}.")
         try:
             known = tuple(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):
@@ -160,8 +164,14 @@ class OwnPolicies(OrderingFamily):
         states = rng.dirichlet(np.ones(wide), _TRIED) * most * np.linspace(0, 1.2, _TRIED)[:, None]
         plain = self._by_hand(system, policies, states)
         again = self._by_hand(system, policies, states)
-        compiled = system.compiled(self).orders(policies, states)
-        own = system.compiled(self).terms
+        rule = system.compiled(self)
+        try:
+            compiled = rule.orders(policies, states)
+        except InputError as error:
+            name = getattr(self.function, "__name__", "function")
+            said = str(error).replace("rule order(state, parameters, signal)", f"function {name}")
+            raise InputError(said) from None
+        own = rule.terms
         for number, (one, two) in enumerate(zip(plain, again, strict=True)):
             where = (
                 f"for policy ({show_policy(tuple(policies[number]))}) in the state "
@@ -181,6 +191,23 @@ class OwnPolicies(OrderingFamily):
                     "random numbers or values that change."
                 )
 
+        self._refuse_more(system, policies)
+
+    def _refuse_more(self, system: Any, policies: Array) -> None:
+        """Refuse policies that order more than the shop may hold while nothing is sold."""
+        rule, most = system.compiled(self), self.most_stock(system)
+        nothing = np.zeros(_FILLED + 4 * system.longest)
+        for policy in np.unique(policies, axis=0):
+            state = np.zeros((1, rule.wide))
+            rule.roll_out(policy, nothing, state)
+            if state.sum() > most * (1 + _SAME):
+                raise InputError(
+                    f"Policy ({show_policy(tuple(policy))}) raises the inventory position to "
+                    f"{state.sum():.6g} while nothing is sold for {nothing.size} periods, above "
+                    f"most_held, which is {most:.6g}: give a higher most_held, or a function that "
+                    "stops ordering."
+                )
+
     def _by_hand(self, system: Any, policies: Array, states: Array) -> list[Array]:
         """Orders by the function itself, checked one by one."""
         function = getattr(self.function, "py_func", self.function)
@@ -189,15 +216,18 @@ class OwnPolicies(OrderingFamily):
             where = f"for policy ({show_policy(tuple(policy))}) in the state {state.tolist()}"
             held = state.copy()
             try:
-                order = np.atleast_1d(np.asarray(function(held, *policy), np.float64))
+                placed = function(held, *policy)
+                words = isinstance(placed, str) or placed is None
+                order = np.full(1, np.nan) if words else np.atleast_1d(np.asarray(placed, float))
             except Exception as error:  # whatever a user's function may raise
                 raise InputError(f"The function failed {where}: {error}.") from None
             if order.shape != (len(system.sources),) or not (
                 np.isfinite(order).all() and (order >= 0).all()
             ):
                 raise InputError(
-                    f"The function orders {order.tolist()} {where}: an order must be a finite "
-                    "number of at least 0, one for each supplier."
+                    f"The function returns {placed!r} {where}: an order must be a finite number "
+                    f"of at least 0, one for each supplier, of which there are "
+                    f"{len(system.sources)}."
                 )
             if not np.array_equal(held, state):
                 raise InputError(f"The function changed its state {where}: it may only read it.")

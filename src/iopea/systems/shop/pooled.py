@@ -22,6 +22,7 @@ from typing import overload
 import numpy as np
 from scipy.special import stdtrit
 
+from iopea.errors import ModelMismatchError
 from iopea.problems.base import Evaluator, Problem
 from iopea.seeds import seed_for
 from iopea.state import Part, array, parts
@@ -84,10 +85,16 @@ class Pooled(Evaluator):
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Add observed periods; usable records are kept."""
+        sales, stock = self._system.demand_seen(trajectory)
+        if (sales > stock).any():
+            step = int((sales > stock).argmax())
+            raise ModelMismatchError(
+                f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: give "
+                "the stock after arrivals, before sales."
+            )
         self._real.add(trajectory)
         if evaluate:
             taken = self._taken(trajectory)
-            sales, stock = self._system.demand_seen(trajectory)
             self._parts.append(np.array([stock, sales])[:, taken])
             self._known = None
         return len(trajectory) if evaluate else 0

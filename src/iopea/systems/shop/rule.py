@@ -307,11 +307,19 @@ def _compiled(
     return njit(nogil=True, error_model="numpy")(bound)
 
 
+#: Words in the lines of a compiler error that say what it is about, the most telling first.
+_TELLING = ("nknown attribute", "ntyped global", "o implementation", "not supported", "nsupported",
+            "nvalid use", "annot determine", "annot unify", "rror")  # fmt: skip
+
+
 def _reason(error: Exception) -> str:
     """The most informative line of a compiler error."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    causes = [line for line in lines if "rror" in line or "nknown" in line or "nvalid" in line]
-    return (causes or lines or ["nothing"])[0]
+    lines = [line.strip().rstrip(":") for line in str(error).splitlines() if line.strip()]
+    for words in _TELLING:
+        for line in lines:
+            if words in line and not line.startswith(("Failed in", "Rejected as", "During")):
+                return line
+    return (lines or [type(error).__name__])[0]
 
 
 def try_rule(order: Any, state: Array, policy: Array, sources: int) -> None:
