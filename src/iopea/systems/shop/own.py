@@ -72,6 +72,13 @@ def _as_ranges(value: Any) -> tuple[tuple[str, Levels], ...]:
 Ranges = Annotated[tuple[tuple[str, Levels], ...], BeforeValidator(_as_ranges)]
 
 
+def _shown(placed: Any) -> str:
+    """What a function returned, as Python shows plain values."""
+    if isinstance(placed, tuple):
+        return f"({', '.join(map(_shown, placed))})"
+    return repr(placed.item() if isinstance(placed, np.generic) else placed)
+
+
 class OwnPolicies(OrderingFamily):
     """Policies given by a function of the state and named parameters.
 
@@ -225,8 +232,8 @@ class OwnPolicies(OrderingFamily):
                 np.isfinite(order).all() and (order >= 0).all()
             ):
                 raise InputError(
-                    f"The function returns {placed!r} {where}: an order must be a finite number "
-                    f"of at least 0, one for each supplier, of which there are "
+                    f"The function returns {_shown(placed)} {where}: an order must be a finite "
+                    f"number of at least 0, one for each supplier, of which there are "
                     f"{len(system.sources)}."
                 )
             if not np.array_equal(held, state):
