@@ -299,7 +299,7 @@ def test_two_suppliers_need_two_orders():
         check_system = OrderingFamily.check_system
 
     ranges = {"orders": {"low": 0, "high": 1}, "levels": {"low": 0, "high": 4}}
-    with pytest.raises(InputError, match="a tuple of 2 orders"):
+    with pytest.raises(InputError, match="one for each supplier, of which there are 2"):
         iopea.DualSourcing(
             regular_lead_time=2, expedited_lead_time=0, holding_cost=1, lost_sales_cost=9,
             policies=One(**ranges),

@@ -272,16 +272,11 @@ def _entry(
     )
 
 
-def _by_name(method: Method, scenario: Scenario) -> bool:
-    """Whether a method has a learner for settings of this kind."""
-    return scenario.name.startswith(tuple(method.learners))
-
-
 def _absent(name: str, scenario: Scenario) -> str:
     """Why a method has no entry for a setting."""
     method = METHODS[name]
     if method.families:
-        if _by_name(method, scenario):
+        if scenario.name.startswith(tuple(method.learners)):
             return "The others are not charged for expediting here."
         return f"{name} has no policies for this system."
     if name != FeedbackGraph.name:

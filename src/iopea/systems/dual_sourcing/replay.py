@@ -9,22 +9,23 @@ from __future__ import annotations
 import numpy as np
 
 from iopea.policies import SAME_POINT
-from iopea.problems.base import Evaluator, Problem
-from iopea.state import Part, array, mask, numbers, parts
+from iopea.problems.base import Problem
+from iopea.state import array, mask, numbers, parts
 from iopea.systems.dual_sourcing import kernel as kernels
 from iopea.systems.dual_sourcing.records import DualRecords
 from iopea.systems.shop.pooled import FIRST_BATCH, MOST_BATCHES
+from iopea.systems.shop.tracker import Tracked
 from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 
 
-class ReplayEstimator(Evaluator):
+class ReplayEstimator(Tracked):
     """Advances candidates along the sales of a policy that informs them on every sample path.
 
     With ``claimed`` all candidates are treated as informed, to test a claim that they are.
     """
 
     saved = parts(
-        real=Part, policies=array, played=numbers, settled=bool, told=mask, state=array, clock=int,
+        policies=array, played=numbers, settled=bool, told=mask, state=array, clock=int,
         size=int, pending=array, sums=array, sizes=array,
     )  # fmt: skip
 
@@ -70,21 +71,6 @@ class ReplayEstimator(Evaluator):
             batches = min(self._pending.size // self._size, MOST_BATCHES - len(self._sums))
             self._advance(np.arange(1, batches + 1, dtype=np.intp) * self._size)
         return len(trajectory) - first
-
-    @property
-    def at_start(self) -> bool:
-        """Whether the real system is empty, with nothing on order."""
-        return self._real.position == 0
-
-    @property
-    def departures(self) -> int:
-        """Periods inconsistent with the orders of the policy that was played."""
-        return self._real.inconsistent
-
-    @property
-    def contradiction(self) -> str | None:
-        """Message if the records don't fit the model, with the likely reason."""
-        return self._real.contradiction
 
     def _resume(self) -> None:
         """Set all informed candidates to the real state, reduced to their z_r."""

@@ -23,7 +23,7 @@ from iopea.systems.lost_sales.base_stock import BaseStock
 from iopea.systems.lost_sales.system import LostSalesSystem
 from iopea.systems.shop.base import TOLD, Levels, Range, box_of
 from iopea.systems.shop.family import OrderingFamily, higher_informs_lower
-from iopea.systems.shop.kernel import order_up_to
+from iopea.systems.shop.kernel import inventory_position, order_up_to
 from iopea.types import Array, Claim
 
 
@@ -78,10 +78,7 @@ class CappedBaseStock(OrderingFamily):
     @staticmethod
     def order(state: Any, parameters: Any, signal: Any) -> Any:
         """What is missing to the level, up to the cap."""
-        position = 0.0
-        for i in range(state.shape[0]):
-            position += state[i]
-        return min(order_up_to(parameters[0], position), parameters[1])
+        return min(order_up_to(parameters[0], inventory_position(state)), parameters[1])
 
     def order_on(self, system: LostSalesSystem, policies: Array) -> InformationOrder:
         """By level and cap, or by level among policies with the same cap."""

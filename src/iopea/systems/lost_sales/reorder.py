@@ -14,7 +14,7 @@ from iopea.policies import Box
 from iopea.systems.lost_sales.system import LostSalesSystem
 from iopea.systems.shop.base import TOLD, Range, box_of
 from iopea.systems.shop.family import OrderingFamily
-from iopea.systems.shop.kernel import order_up_to
+from iopea.systems.shop.kernel import inventory_position, order_up_to
 from iopea.types import Array, Claim
 
 
@@ -55,9 +55,7 @@ class ReorderUpTo(OrderingFamily):
     @staticmethod
     def order(state: Any, parameters: Any, signal: Any) -> Any:
         """What is missing to S, where the inventory position is at most s."""
-        position = 0.0
-        for i in range(state.shape[0]):
-            position += state[i]
+        position = inventory_position(state)
         wanted = order_up_to(parameters[1], position)
         # A position computed from several amounts may lie above s by rounding.
         return wanted if position <= parameters[0] + 1e-9 * parameters[1] else 0.0

@@ -26,6 +26,15 @@ def order_up_to(level, position):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, inline="always")
+def inventory_position(state):  # type: ignore[no-untyped-def]
+    """Stock on hand and on order."""
+    position = 0.0
+    for i in range(state.shape[0]):
+        position += state[i]
+    return position
+
+
+@njit(cache=True, inline="always")
 def allowed(order, multiple, minimum):  # type: ignore[no-untyped-def]
     """What a supplier delivers of an order: whole multiples, and nothing below a minimum.
 

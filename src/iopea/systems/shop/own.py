@@ -23,11 +23,13 @@ from iopea.seeds import seed_for
 from iopea.systems.shop.base import TOLD, Levels, as_levels, box_of
 from iopea.systems.shop.family import OrderingFamily
 from iopea.systems.shop.period_cost import fingerprint
-from iopea.systems.shop.rule import NO_SIGNAL
+from iopea.systems.shop.rule import NO_SIGNAL, try_rule
 from iopea.types import Array, Claim, Policy, show_policy
 
 #: Most parameters of a function.
 MOST_PARAMETERS = 4
+#: What it is called in messages, and what it does there.
+_NAMED = ("function", "returns")
 #: States in which a function is tried beside its compiled twin.
 _TRIED = 64
 #: Periods in which nothing is sold, after which no policy may hold more than it says.
@@ -70,13 +72,6 @@ def _as_ranges(value: Any) -> tuple[tuple[str, Levels], ...]:
 
 #: A field: the range of each parameter by its name.
 Ranges = Annotated[tuple[tuple[str, Levels], ...], BeforeValidator(_as_ranges)]
-
-
-def _shown(placed: Any) -> str:
-    """What a function returned, as Python shows plain values."""
-    if isinstance(placed, tuple):
-        return f"({', '.join(map(_shown, placed))})"
-    return repr(placed.item() if isinstance(placed, np.generic) else placed)
 
 
 class OwnPolicies(OrderingFamily):
@@ -169,8 +164,13 @@ class OwnPolicies(OrderingFamily):
         policies = known.sample(rng, _TRIED)
         # From the empty shop to more stock than it ever holds.
         states = rng.dirichlet(np.ones(wide), _TRIED) * most * np.linspace(0, 1.2, _TRIED)[:, None]
-        plain = self._by_hand(system, policies, states)
-        again = self._by_hand(system, policies, states)
+        plain, again = (
+            [
+                try_rule(self.rule(system), state, policy, len(system.sources), *_NAMED)
+                for policy, state in zip(policies, states, strict=True)
+            ]
+            for _ in range(2)
+        )
         rule = system.compiled(self)
         try:
             compiled = rule.orders(policies, states)
@@ -181,7 +181,7 @@ class OwnPolicies(OrderingFamily):
         own = rule.terms
         for number, (one, two) in enumerate(zip(plain, again, strict=True)):
             where = (
-                f"for policy ({show_policy(tuple(policies[number]))}) in the state "
+                f"for policy {show_policy(tuple(policies[number]))} in the state "
                 f"{states[number].tolist()}"
             )
             if not np.array_equal(one, two):
@@ -197,7 +197,6 @@ class OwnPolicies(OrderingFamily):
                     f"{one.tolist()} as Python: it must not depend on anything else, such as "
                     "random numbers or values that change."
                 )
-
         self._refuse_more(system, policies)
 
     def _refuse_more(self, system: Any, policies: Array) -> None:
@@ -214,32 +213,6 @@ class OwnPolicies(OrderingFamily):
                     f"most_held, which is {most:.6g}: give a higher most_held, or a function that "
                     "stops ordering."
                 )
-
-    def _by_hand(self, system: Any, policies: Array, states: Array) -> list[Array]:
-        """Orders by the function itself, checked one by one."""
-        function = getattr(self.function, "py_func", self.function)
-        rows = []
-        for policy, state in zip(policies, states, strict=True):
-            where = f"for policy ({show_policy(tuple(policy))}) in the state {state.tolist()}"
-            held = state.copy()
-            try:
-                placed = function(held, *policy)
-                words = isinstance(placed, str) or placed is None
-                order = np.full(1, np.nan) if words else np.atleast_1d(np.asarray(placed, float))
-            except Exception as error:  # whatever a user's function may raise
-                raise InputError(f"The function failed {where}: {error}.") from None
-            if order.shape != (len(system.sources),) or not (
-                np.isfinite(order).all() and (order >= 0).all()
-            ):
-                raise InputError(
-                    f"The function returns {_shown(placed)} {where}: an order must be a finite "
-                    f"number of at least 0, one for each supplier, of which there are "
-                    f"{len(system.sources)}."
-                )
-            if not np.array_equal(held, state):
-                raise InputError(f"The function changed its state {where}: it may only read it.")
-            rows.append(order)
-        return rows
 
     def order_on(self, system: Any, policies: Array) -> InformationOrder:
         """By all parameters, if higher ones inform; otherwise each policy informs itself."""

@@ -23,10 +23,11 @@ import numpy as np
 from scipy.special import stdtrit
 
 from iopea.errors import ModelMismatchError
-from iopea.problems.base import Evaluator, Problem
+from iopea.problems.base import Problem
 from iopea.seeds import seed_for
-from iopea.state import Part, array, parts
+from iopea.state import array, parts
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
+from iopea.systems.shop.tracker import Tracked
 from iopea.types import Array, Estimates, Indices, Mask, State, Trajectory
 
 #: Tolerance for rounding of levels, as a share of the highest one.
@@ -62,10 +63,10 @@ _MORE = 2.5
 _REACHED = (0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 
 
-class Pooled(Evaluator):
+class Pooled(Tracked):
     """Keeps the records, and simulates all candidates on them when asked."""
 
-    saved = parts(real=Part, policies=array, records=array)
+    saved = parts(policies=array, records=array)
 
     def __init__(
         self, problem: Problem, policies: Array, threads: int = 1, precision: str = "float64"
@@ -110,22 +111,6 @@ class Pooled(Evaluator):
             self._parts = []
         return self._records[0], self._records[1]
 
-    @property
-    def at_start(self) -> bool:
-        """Whether the real shop is empty, with nothing on order."""
-        return bool(self._real.position == 0)
-
-    @property
-    def departures(self) -> int:
-        """Periods inconsistent with the orders of the policy that was played."""
-        return int(self._real.inconsistent)
-
-    @property
-    def contradiction(self) -> str | None:
-        """Message if the records don't fit the model, with the likely reason."""
-        found: str | None = self._real.contradiction
-        return found
-
     def estimates(self) -> Estimates:
         """Costs by batch of all candidates; computed once for the same records."""
         if self._known is None:
@@ -166,8 +151,7 @@ class Pooled(Evaluator):
     def _in_any_order(self, demand: Array, ends: Indices) -> Array:
         """Batch costs of the candidates, averaged over orders of the sample."""
         sums = np.zeros((ends.size, len(self._policies)))
-        most = max(1, MOST_COSTS // max(sums.size, 1))
-        most = min(most, ORDERS)
+        most = min(ORDERS, max(1, MOST_COSTS // max(sums.size, 1)))
         for first in range(0, self._orders, most):
             orders = other_orders(ends, range(first, min(first + most, self._orders)))
             sums += self._simulate(demand[orders], ends, self._policies).sum(axis=0)

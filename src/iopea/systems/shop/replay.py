@@ -17,19 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from iopea.problems.base import Evaluator
 from iopea.problems.batches import Batches
 from iopea.state import Part, array, parts
+from iopea.systems.shop.tracker import Tracked
 from iopea.types import Array, Estimates, Mask, Policy, Trajectory
 
 
-class PathReplay(Evaluator):
+class PathReplay(Tracked):
     """Advances candidates along the sales of policies that inform them on every sample path.
 
     With ``claimed`` all candidates are treated as informed, to test a claim that they are.
     """
 
-    saved = parts(real=Part, policies=array, states=array, batches=Part)
+    saved = parts(policies=array, states=array, batches=Part)
 
     def __init__(
         self, problem: Any, policies: Array, threads: int = 1, claimed: bool = False
@@ -87,22 +87,6 @@ class PathReplay(Evaluator):
         batches.add(sales.size, batches.running[None].copy() if full else batches.costs[:0])
         if full:
             batches.running[:] = 0.0
-
-    @property
-    def at_start(self) -> bool:
-        """Whether the real shop is empty, with nothing on order."""
-        return bool(self._real.position == 0)
-
-    @property
-    def departures(self) -> int:
-        """Steps inconsistent with the policy that was played."""
-        return int(self._real.inconsistent)
-
-    @property
-    def contradiction(self) -> str | None:
-        """Message if more than 2 % of the steps contradict the model."""
-        found: str | None = self._real.contradiction
-        return found
 
     def estimates(self) -> Estimates:
         """Costs by batch, including the one in progress."""

@@ -322,8 +322,13 @@ def _reason(error: Exception) -> str:
     return (lines or [type(error).__name__])[0]
 
 
-def try_rule(order: Any, state: Array, policy: Array, sources: int) -> None:
-    """Refuse a rule that fails, changes what it is given, or orders what can't be ordered."""
+def try_rule(
+    order: Any, state: Array, policy: Array, sources: int, name: str = "rule", verb: str = "gives"
+) -> Array:
+    """The orders of a rule, called as it is written.
+
+    A rule is refused if it fails, changes what it is given, or orders what can't be ordered.
+    """
     rule = getattr(order, "py_func", order)
     held, parameters = state.copy(), policy.copy()
     where = f"for policy {show_policy(tuple(policy))} in the state {state.tolist()}"
@@ -332,22 +337,29 @@ def try_rule(order: Any, state: Array, policy: Array, sources: int) -> None:
     except InputError:
         raise
     except Exception as error:  # whatever a user's function may raise
-        raise InputError(
-            f"The rule order(state, parameters, signal) failed {where}: {error}."
-        ) from None
+        raise InputError(f"The {name} failed {where}: {error}.") from None
     if not (np.array_equal(held, state) and np.array_equal(parameters, policy)):
         raise InputError(
-            f"The rule changed its state or parameters {where}: it may only read them."
+            f"The {name} changed its state or parameters {where}: it may only read them."
         )
     try:
-        orders = np.atleast_1d(np.asarray(placed, dtype=np.float64))
+        words = isinstance(placed, str)
+        orders = np.atleast_1d(np.asarray(np.nan if words else placed, dtype=np.float64))
     except (TypeError, ValueError):
         orders = np.full(1, np.nan)
     if orders.shape != (sources,) or not ((orders >= 0) & np.isfinite(orders)).all():
-        expected = "an order" if sources == 1 else f"a tuple of {sources} orders"
         raise InputError(
-            f"The rule gives {placed!r} {where}: it must give {expected}, finite and at least 0."
+            f"The {name} {verb} {_shown(placed)} {where}: an order must be a finite number of at "
+            f"least 0, one for each supplier, of which there are {sources}."
         )
+    return orders
+
+
+def _shown(placed: Any) -> str:
+    """What a rule returned, as Python shows plain values."""
+    if isinstance(placed, tuple):
+        return f"({', '.join(map(_shown, placed))})"
+    return repr(placed.item() if isinstance(placed, np.generic) else placed)
 
 
 def _refuse_wrong(policy: Array, orders: Array) -> None:

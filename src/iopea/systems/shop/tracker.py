@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from iopea.state import Stateful, array, parts
+from iopea.problems.base import Evaluator
+from iopea.state import Part, Stateful, array, parts
 from iopea.systems.shop.records import FITS, tolerance
 from iopea.systems.shop.rule import CompiledRule
 from iopea.types import Trajectory
@@ -73,6 +74,29 @@ class Untracked(Stateful):
 
     def add(self, trajectory: Trajectory) -> None:
         """Nothing to follow."""
+
+
+class Tracked(Evaluator):
+    """An evaluator that follows the real system by a tracker, its attribute ``_real``."""
+
+    saved = parts(real=Part)
+    _real: Any
+
+    @property
+    def at_start(self) -> bool:
+        """Whether the real shop is empty, with nothing on order."""
+        return bool(self._real.position == 0)
+
+    @property
+    def departures(self) -> int:
+        """Periods inconsistent with the orders of the policy that was played."""
+        return int(self._real.inconsistent)
+
+    @property
+    def contradiction(self) -> str | None:
+        """Message if the records don't fit the model, with the likely reason if it is known."""
+        found: str | None = self._real.contradiction
+        return found
 
 
 def tracker_of(problem: Any) -> Tracker:
