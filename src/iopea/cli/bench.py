@@ -37,7 +37,7 @@ def bench(as_json: AsJson = False) -> None:
         return
     _print("base-stock levels", "lead time", rows["replay"])
     _print("dual-index policies", "lead times", rows["dual_replay"])
-    _print("capped base-stock policies, as any rule,", "lead time", rows["rule_replay"])
+    _print("capped base-stock policies, as any rule", "lead time", rows["rule_replay"])
 
 
 def _print(what: str, lead_time: str, speeds: list[dict[str, Any]]) -> None:

@@ -22,16 +22,13 @@ from typing import overload
 import numpy as np
 from scipy.special import stdtrit
 
-from iopea.errors import ModelMismatchError
 from iopea.problems.base import Problem
 from iopea.seeds import seed_for
 from iopea.state import array, parts
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
-from iopea.systems.shop.tracker import Tracked
+from iopea.systems.shop.simulated import REACHED, SURE, Simulated
 from iopea.types import Array, Estimates, Indices, Mask, State, Trajectory
 
-#: Tolerance for rounding of levels, as a share of the highest one.
-ROUNDING = 1e-6
 #: Length of the first batches, which doubles so that there are never more than this many, nor
 #: more than this times the root of the periods: an order is changed within batches alone.
 FIRST_BATCH = 4
@@ -44,39 +41,25 @@ ORDERS = 8
 _FEWEST_ORDERS, MOST_ORDERS, _SIMULATED = 4, 64, 2**29
 #: Jackknife groups of batches, each left out once when demand is estimated.
 LAW_GROUPS = 16
-#: Most candidates for which that is done; others use the nearest one's result.
-MOST_REPRESENTATIVES = 2048
 #: Most batch sums in memory; with more policies, fewer batches are made.
 MOST_COSTS = 2**23
 #: Stands for demand beyond all stock, in units of the largest inventory position.
 _BEYOND = 1e4
 #: Share of a standard error that unknown demand may change an estimate by.
 _NEGLIGIBLE = 0.25
-#: Confidence with which mean demand exceeds a constant order that is played or judged.
-SURE = 0.999
-#: Least number of groups of batches from which that is found, and the share of periods that count
-#: as nearly all.
-_FEWEST_GROUPS, _MOSTLY = 4, 0.95
-#: Factor by which orders may exceed the bound where nearly all stock is sold.
-_MORE = 2.5
-#: Shares of the periods that had less stock than those up to which mean demand is bounded.
-_REACHED = (0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
+#: Least number of groups of batches from which a limit of mean demand is found.
+_FEWEST_GROUPS = 4
 
 
-class Pooled(Tracked):
+class Pooled(Simulated):
     """Keeps the records, and simulates all candidates on them when asked."""
 
-    saved = parts(policies=array, records=array)
+    saved = parts(records=array)
 
     def __init__(
         self, problem: Problem, policies: Array, threads: int = 1, precision: str = "float64"
     ) -> None:
-        self._problem, self._system, self._family = problem, problem.system, problem.family
-        self._bound = self._family.most_stock(self._system)
-        self._policies = policies
-        self._threads, self._precision = threads, precision
-        self._tolerance = ROUNDING * self._bound
-        self._real = self._family.tracker(problem)
+        super().__init__(problem, policies, threads, precision)
         self._records = np.empty((2, 0))
         self._parts: list[Array] = []
         self._known: Estimates | None = None
@@ -86,13 +69,7 @@ class Pooled(Tracked):
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Add observed periods; usable records are kept."""
-        sales, stock = self._system.demand_seen(trajectory)
-        if (sales > stock).any():
-            step = int((sales > stock).argmax())
-            raise ModelMismatchError(
-                f"sales are {sales[step]} at step {step}, above the {stock[step]} in stock: give "
-                "the stock after arrivals, before sales."
-            )
+        sales, stock = self._seen(trajectory)
         self._real.add(trajectory)
         if evaluate:
             taken = self._taken(trajectory)
@@ -134,20 +111,6 @@ class Pooled(Tracked):
     def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
         """Costs by batch of all candidates; without ``with_error``, only their means are right."""
 
-    def _simulate(
-        self, demands: Array, ends: Indices, policies: Array, stock: bool = False
-    ) -> Array:
-        """Batch costs on several consecutive samples (k, periods): (k, batches, n).
-
-        With ``stock``, the sums of stock after arrivals instead.
-        """
-        if not demands.size:
-            return np.zeros((len(demands), 0, len(policies)))
-        costs: Array = self._family.sample_costs(
-            self._system, demands, ends, policies, stock, self._threads, self._precision
-        )
-        return costs
-
     def _in_any_order(self, demand: Array, ends: Indices) -> Array:
         """Batch costs of the candidates, averaged over orders of the sample."""
         sums = np.zeros((ends.size, len(self._policies)))
@@ -156,6 +119,35 @@ class Pooled(Tracked):
             orders = other_orders(ends, range(first, min(first + most, self._orders)))
             sums += self._simulate(demand[orders], ends, self._policies).sum(axis=0)
         return sums / self._orders
+
+    @property
+    def _periods(self) -> int:
+        return self._data()[0].size
+
+    def _sold_out_lately(self) -> float:
+        stock, sales = self._data()
+        recent = slice(-max(1, stock.size // 4), None)
+        return float((sales >= stock)[recent].mean()) if stock.size else 0.0
+
+    def _surely(self) -> float:
+        stock, sales = self._data()
+        ends = batch_ends(sales.size, 1)
+        groups = min(LAW_GROUPS, ends.size)
+        if groups < _FEWEST_GROUPS:
+            return 0.0
+        if self._limit is None or self._limit[0] != sales.size:
+            self._limit = sales.size, self._lower_limit(stock, sales, ends, groups)
+        return self._limit[1]
+
+    def _lower_limit(self, stock: Array, sales: Array, ends: Indices, groups: int) -> float:
+        law = ProductLimit(sales, sales >= stock)
+        edges = np.append(0, ends)[-(-np.arange(groups + 1) * ends.size // groups)]
+        most = np.unique(np.quantile(stock, REACHED))
+        left_out = np.array(
+            [law.means(most, slice(first, last)) for first, last in pairwise(edges.tolist())]
+        )
+        error = left_out.std(axis=0) * math.sqrt(groups - 1)
+        return float((law.means(most) - stdtrit(groups - 1, SURE) * error).max())
 
     def forget(self) -> None:
         """Drop all records."""
@@ -237,17 +229,13 @@ class ProductLimitReplay(Pooled):
     least the least that it ever has, where that is known, as in a shop whose orders arrive at once;
     otherwise twice those whose stock was at least its mean stock, since half of its own periods
     would be among them.
-
-    A policy that orders a constant amount whatever the stock fills the shop up for ever, unless
-    that amount is below mean demand. Policies whose constant order is not below a lower confidence
-    limit of mean demand, by a jackknife, have no estimate and are not played.
     """
 
     sees_beyond = True
     assumes_law = True
 
     def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
-        stable = self._stable(stock, sales)
+        stable = self._stable()
         if stable.all():
             return self._of_all(stock, sales, with_error)
         other = copy(self)
@@ -298,29 +286,6 @@ class ProductLimitReplay(Pooled):
             unsure=np.where(change > self._tolerance, change / stock.size, 0.0),
         )
 
-    def _mean_stock(self, demand: Array) -> Array | None:
-        """Mean stock of each candidate, where it is of use."""
-        constants = self._family.constants(self._system)
-        no_bound = constants.sensitivity is None and math.isinf(constants.lipschitz)
-        least = self._family.least_stock(self._system, self._policies)
-        if not demand.size or (least is not None and not no_bound):
-            return None
-        end = np.array([demand.size], dtype=np.intp)
-        held = self._simulate(demand[None], end, self._policies, stock=True)[0, 0]
-        return np.asarray(held / demand.size)
-
-    def _effect(self, held: Array | None) -> Array | None:
-        """The most that an unobserved event changes the cost of a candidate by.
-
-        It is the worth of its mean stock, where no bound by parameters is known.
-        """
-        constants, system = self._family.constants(self._system), self._system
-        if held is None or constants.sensitivity is not None or math.isfinite(constants.lipschitz):
-            return None
-        terms = system.terms
-        most = max(terms.holding, terms.lost) + sum(terms.on_orders)
-        return np.asarray(most * held + system.own_bound)
-
     def _effective_steps(self, stock: Array, held: Array | None) -> Array:
         """Effective sample size of each candidate."""
         needed, share = self._family.least_stock(self._system, self._policies), 1.0
@@ -353,83 +318,3 @@ class ProductLimitReplay(Pooled):
         change -= (batches * change).sum(axis=0) / ends.size
         for group in range(groups):
             sums[edges[group] : edges[group + 1]] += change[group, nearest]
-
-    def _representatives(self) -> tuple[Indices, Indices]:
-        """Candidates for which that error is computed, and which of them represents each one."""
-        count, dimension = self._policies.shape
-        if count <= MOST_REPRESENTATIVES:
-            return np.arange(count), np.arange(count)
-        per_axis = int(MOST_REPRESENTATIVES ** (1 / dimension))
-        low, high = self._policies.min(axis=0), self._policies.max(axis=0)
-        cells = (self._policies - low) / np.maximum(high - low, 1e-300) * (per_axis - 1)
-        cell = np.rint(cells) @ float(per_axis) ** np.arange(dimension - 1, -1, -1)
-        _, some, nearest = np.unique(cell, return_index=True, return_inverse=True)
-        return some, nearest
-
-    @property
-    def note(self) -> str | None:
-        """Which policies are neither played nor judged, where some aren't."""
-        if not self._data()[0].size or self._stable(*self._data()).all():
-            return None
-        return (
-            "Policies that order in every period as much as demand may be on average, or more, "
-            "might fill the shop up for ever: they are neither played nor judged, and count as "
-            "policies that are left."
-        )
-
-    @property
-    def constant_orders(self) -> Array | None:
-        """What each policy orders in every period whatever the stock; None where none does."""
-        constant: Array | None = self._family.constant_orders(self._system, self._policies)
-        return constant
-
-    @property
-    def may_play(self) -> Mask | None:
-        """Policies that don't fill the shop up for ever.
-
-        As long as nearly all stock is sold, nothing fills up, and mean demand can't be seen: then
-        orders up to 2.5 times the present bound may be played. At first, the least orders are.
-        """
-        constant = self.constant_orders
-        if constant is None:
-            return None
-        stock, sales = self._data()
-        recent = slice(-max(1, stock.size // 4), None)
-        sold_out = float((sales >= stock)[recent].mean()) if stock.size else 0.0
-        factor = _MORE if sold_out > _MOSTLY else 1.0
-        wide = 1 + sum(self._system.sources.values())
-        empty = np.zeros((len(self._policies), wide))
-        sells = self._family.orders_of(self._system, self._policies, empty).sum(axis=1) > 0
-        first = sells & (constant <= constant[sells].min(initial=np.inf))
-        return np.asarray((constant < factor * self._surely(stock, sales)) | first)
-
-    def _stable(self, stock: Array, sales: Array) -> Mask:
-        """Policies whose constant order is surely below mean demand."""
-        constant = self.constant_orders
-        if constant is None:
-            return np.ones(len(self._policies), dtype=np.bool_)
-        return np.asarray((constant < self._surely(stock, sales)) | (constant <= 0))
-
-    def _surely(self, stock: Array, sales: Array) -> float:
-        """Lower confidence limit of mean demand.
-
-        Demand up to some stock has a lower mean, of which more is known where more periods had
-        that stock: the highest limit of several is taken.
-        """
-        ends = batch_ends(sales.size, 1)
-        groups = min(LAW_GROUPS, ends.size)
-        if groups < _FEWEST_GROUPS:
-            return 0.0
-        if self._limit is None or self._limit[0] != sales.size:
-            self._limit = sales.size, self._lower_limit(stock, sales, ends, groups)
-        return self._limit[1]
-
-    def _lower_limit(self, stock: Array, sales: Array, ends: Indices, groups: int) -> float:
-        law = ProductLimit(sales, sales >= stock)
-        edges = np.append(0, ends)[-(-np.arange(groups + 1) * ends.size // groups)]
-        most = np.unique(np.quantile(stock, _REACHED))
-        left_out = np.array(
-            [law.means(most, slice(first, last)) for first, last in pairwise(edges.tolist())]
-        )
-        error = left_out.std(axis=0) * math.sqrt(groups - 1)
-        return float((law.means(most) - stdtrit(groups - 1, SURE) * error).max())

@@ -1,0 +1,249 @@
+"""Counts of censored sales in blocks of time, and the distribution of demand that they show.
+
+All that the product-limit estimate needs of a record is the cell of a thousand that its demand fell
+into, or the cell of the stock that was sold out. So the records of a shop of any age are kept as
+counts by cell, in up to 64 blocks of consecutive periods, each of which can be left out (a
+jackknife). Cells are as wide as a power of two: if a larger stock is seen than they cover, pairs
+are joined, and when all blocks are full, pairs of blocks are. Demand within a cell is taken to be
+its mean there, so that whole units, and any values of which no two share a cell, are kept exactly.
+
+Beyond the highest demand seen, the estimate says how much probability is left, not where it lies.
+:meth:`Tally.law` extends it by an exponential tail, whose mean is estimated from what was sold
+above some size: exposure over events, with a few events of a prior scale added.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from iopea.state import Stateful, parts, shaped
+from iopea.systems.shop.product_limit import accumulate
+from iopea.types import Array, Indices, Mask
+
+#: Number of cells and of blocks, and the width of the first cells.
+CELLS, BLOCKS, FIRST_WIDTH = 1024, 64, 2.0**-20
+#: Share of a cell within which values are equal.
+_ROUNDING = 1e-6
+#: Relative tolerance within which everything was sold.
+_SOLD_OUT = 1e-9
+#: The mean of the tail is taken from this share of the records, and at least so many of them.
+_UPPER, _FEW = 0.3, 10
+#: Events of the prior scale that are added to those of the tail.
+TAIL_EVENTS = 2.0
+
+
+@dataclass(frozen=True)
+class Law:
+    """A distribution of demand: values with probabilities, and a tail.
+
+    Attributes
+    ----------
+    values : array. Values of demand, ascending.
+    below : array. Probability of demand below each value, then that of demand up to the last one.
+    beyond : float. Probability of larger demand.
+    end : float. Where that begins.
+    excess : float. Mean of demand beyond the end, which is exponential.
+    """
+
+    values: Array
+    below: Array
+    beyond: float
+    end: float
+    excess: float
+
+    def at(self, shares: Array, far: float | None = None) -> Array:
+        """Quantiles at these shares; with ``far``, all demand beyond the end is at this value.
+
+        >>> law = Law(np.array([1.0, 3.0]), np.array([0.0, 0.5, 0.75]), 0.25, 4.0, 2.0)
+        >>> law.at(np.array([0.2, 0.6, 0.9])).round(3), law.at(np.array([0.9]), far=9.0)
+        (array([1.   , 3.   , 5.833]), array([9.]))
+        """
+        place = np.searchsorted(self.below[1:], shares, side="right")
+        known = place < self.values.size
+        drawn = np.empty(shares.size)
+        drawn[known] = self.values[place[known]]
+        if not known.all():
+            drawn[~known] = self._tail(shares[~known], far)
+        return drawn
+
+    def _tail(self, shares: Array, far: float | None) -> Array:
+        if self.beyond <= 0:  # rounding
+            return np.full(shares.size, self.values[-1])
+        if far is not None:
+            return np.full(shares.size, far)
+        left = np.maximum((1.0 - shares) / self.beyond, 1e-300)
+        return np.asarray(self.end - self.excess * np.log(np.minimum(left, 1.0)))
+
+
+class Tally(Stateful):
+    """Counts of a shop's records.
+
+    Examples
+    --------
+    >>> tally = Tally()
+    >>> tally.add(np.array([5.0, 2.0, 5.0]), np.array([1.0, 2.0, 3.0]))
+    >>> law = tally.law(scale=1.0)
+    >>> law.values, law.below.round(3), law.beyond
+    (array([1., 3.]), array([0.   , 0.333, 1.   ]), 0.0)
+    """
+
+    saved = parts(
+        width=float, size=int, filled=int, entries=shaped(-1, 4), totals=shaped(CELLS),
+        held=shaped(CELLS),
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self._width = FIRST_WIDTH
+        self._size = 1  # periods of a full block
+        self._filled = 0  # records in all blocks
+        # Records by block and cell: demand seen, and stock that was sold out.
+        self._counts = np.zeros((2, BLOCKS, CELLS), dtype=np.int64)
+        self._totals = np.zeros(CELLS)  # sum of demand seen in each cell
+        self._held = np.zeros(CELLS, dtype=np.int64)  # records by their stock
+
+    @property
+    def records(self) -> int:
+        """Number of records with some stock."""
+        return self._filled
+
+    @property
+    def highest(self) -> float:
+        """The highest stock, up to the width of a cell."""
+        used = np.flatnonzero(self._held)
+        return float((used[-1] + 1) * self._width) if used.size else 0.0
+
+    def add(self, stock: Array, sales: Array) -> None:
+        """Add records; periods without stock say nothing."""
+        some = stock > 0
+        stock, sales = stock[some], sales[some]
+        if not stock.size:
+            return
+        self._cover(float(stock.max()))
+        out = sales >= stock * (1 - _SOLD_OUT)
+        cells, held = self._cells(np.where(out, stock, sales)), self._cells(stock)
+        first = 0
+        while first < stock.size:
+            block, room = divmod(self._filled, self._size)
+            room = self._size - room
+            part = slice(first, first + room)
+            np.add.at(self._counts, (out[part].astype(np.intp), block, cells[part]), 1)
+            self._filled += int(out[part].size)
+            first += room
+            if self._filled == BLOCKS * self._size:
+                self._join_blocks()
+        np.add.at(self._held, held, 1)
+        np.add.at(self._totals, cells[~out], sales[~out])
+
+    def _cells(self, values: Array) -> Indices:
+        return np.asarray(np.floor(values / self._width + _ROUNDING), dtype=np.intp)
+
+    def _cover(self, value: float) -> None:
+        """Join pairs of cells until the last one covers a value."""
+        while value >= self._width * (CELLS - 1):
+            self._width *= 2
+            for counts in (self._counts, self._totals, self._held):
+                joined = counts[..., 0::2] + counts[..., 1::2]
+                counts[..., : CELLS // 2] = joined
+                counts[..., CELLS // 2 :] = 0
+
+    def _join_blocks(self) -> None:
+        joined = self._counts[:, 0::2] + self._counts[:, 1::2]
+        self._counts[:, : BLOCKS // 2] = joined
+        self._counts[:, BLOCKS // 2 :] = 0
+        self._size *= 2
+
+    @property
+    def sizes(self) -> Indices:
+        """Records of each block."""
+        used = -(-self._filled // self._size)
+        sizes = np.full(used, self._size, dtype=np.intp)
+        if used:
+            sizes[-1] = self._filled - (used - 1) * self._size
+        return sizes
+
+    def with_stock(self, sizes: Array) -> Indices:
+        """Number of records whose stock was at least each of these sizes [n(x)]."""
+        at_least = np.append(np.cumsum(self._held[::-1])[::-1], 0)
+        return np.asarray(at_least[np.minimum(self._cells(sizes), CELLS)])
+
+    def law(self, scale: float, without: Mask | None = None, at_risk: int = 0) -> Law:
+        """The product-limit estimate with an exponential tail.
+
+        Parameters
+        ----------
+        scale : float. A mean demand that is plausible before any data, for the tail.
+        without : mask of blocks, optional. Blocks to leave out.
+        at_risk : int. The estimate ends where fewer records than this tell of larger demand; the
+            tail has the rest, and begins there.
+        """
+        seen, gone = self._counts.sum(axis=1)
+        if without is not None:
+            left_out = self._counts[:, : without.size][:, without].sum(axis=1)
+            seen, gone = seen - left_out[0], gone - left_out[1]
+        cells = np.flatnonzero(seen)
+        values = self._totals[cells] / self._counts[0].sum(axis=0)[cells]
+        # Records sold out in a cell tell of demand below it, not in it.
+        between = np.append(cells, CELLS - 1) + 1
+        gone_by = np.diff(np.cumsum(gone)[between - 1], prepend=0)
+        end = self._last(seen + gone, at_risk) if at_risk else CELLS
+        known = int(np.searchsorted(cells, end))
+        if known < cells.size:  # what lies beyond counts as sold out
+            gone_by = np.append(gone_by[:known], gone_by[known:].sum() + seen[cells[known:]].sum())
+            cells, values = cells[:known], values[:known]
+        below, beyond = accumulate(seen[cells], gone_by)
+        if not beyond > 0:
+            return Law(values, below, 0.0, 0.0, 0.0)
+        starts, excess = self._tail(seen, gone, scale)
+        return Law(values, below, beyond, end * self._width if at_risk else starts, excess)
+
+    def _last(self, counts: Indices, least: int) -> int:
+        """The last cell that, with those after it, has so many records; 0 if none has."""
+        enough = np.flatnonzero(counts[::-1].cumsum()[::-1] >= least)
+        return int(enough[-1]) if enough.size else 0
+
+    def _tail(self, seen: Indices, gone: Indices, scale: float) -> tuple[float, float]:
+        """Where the tail begins, and its mean."""
+        every = seen + gone
+        total = int(every.sum())
+        cell = self._last(every, min(max(_FEW, math.ceil(_UPPER * total)), total))
+        told = self._exposure(seen, gone, cell)
+        last = int(np.flatnonzero(seen)[-1]) if seen.any() else 0
+        # Where much was sold out far above all demand seen, the tail is that of rare large demand.
+        rare = self._exposure(np.zeros_like(seen), np.where(np.arange(CELLS) > last, gone, 0), last)
+        excess = max(
+            (exposure + TAIL_EVENTS * scale) / (events + TAIL_EVENTS)
+            for exposure, events in (told, rare)
+        )
+        return float(np.flatnonzero(gone)[-1] * self._width), excess
+
+    def _exposure(self, seen: Indices, gone: Indices, cell: int) -> tuple[float, float]:
+        """Demand above a cell as far as it was met, and the number of times it ended there."""
+        edges = self._width * np.arange(cell, CELLS) - self._width * cell
+        counted = self._counts[0].sum(axis=0)[cell:]
+        means = np.divide(self._totals[cell:], counted, where=counted > 0, out=np.zeros(edges.size))
+        met = (seen[cell:] * (means - self._width * cell)).sum()
+        return float(met + (gone[cell:] * edges).sum()), float(seen[cell:].sum())
+
+    @property
+    def entries(self) -> Array:
+        """The counts that are not 0, by row: block, cell, demand seen, sold out."""
+        blocks, cells = np.nonzero(self._counts.any(axis=0))
+        return np.column_stack([blocks, cells, *self._counts[:, blocks, cells]])
+
+    @entries.setter
+    def entries(self, rows: Array) -> None:
+        blocks, cells, seen, gone = np.asarray(rows, dtype=np.int64).T
+        self._counts = np.zeros((2, BLOCKS, CELLS), dtype=np.int64)
+        self._counts[:, blocks, cells] = seen, gone
+
+
+def stratified(periods: int, rng: np.random.Generator) -> Array:
+    """Shares in random order, one from each of so many equal parts of [0, 1].
+
+    >>> np.sort(stratified(4, np.random.default_rng(0)))
+    array([0.125, 0.375, 0.625, 0.875])
+    """
+    return np.asarray((rng.permutation(periods) + 0.5) / periods)
