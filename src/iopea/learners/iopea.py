@@ -1,6 +1,6 @@
 """IOPEA: information-ordered, epoch-based policy elimination (label ``alg_policy_elimination``).
 
-In epoch k each maximal policy of the surviving set Θ_k is played for N_k
+By default, in epoch k each maximal policy of the surviving set Θ_k is played for N_k
 useful steps; all survivors are evaluated on that data; those that are worse
 than the best by more than the rule allows are dropped.
 """
@@ -8,6 +8,7 @@ than the best by more than the rule allows are dropped.
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Literal, get_args
 
 import numpy as np
@@ -19,8 +20,10 @@ from iopea.learners.base import Learner, epoch_records
 from iopea.learners.diagnostics import DemandWatch, edge_warnings
 from iopea.learners.survivors import Implicit, Listed, Pool
 from iopea.model import check_count, check_positive, check_share
+from iopea.play import as_player
+from iopea.play.player import Player
 from iopea.policies import PolicyClass, default_radius
-from iopea.problems.base import Problem
+from iopea.problems.base import Evaluator, Problem
 from iopea.seeds import seed_for
 from iopea.state import Part, each, numbers, parts
 from iopea.types import (
@@ -47,6 +50,8 @@ _DOUBTED = (
     "Lost demand is filled in by the law of all records, which assumes both, so nothing more is "
     "eliminated."
 )
+#: Where play begins without a start: one part of so many of each range.
+_FIRST_SHARE = 64
 #: Steps asked for at a time on the way back to the initial state.
 RETURN_STEPS = 1024
 
@@ -58,6 +63,11 @@ class IOPEA(Learner):
     ----------
     problem : Problem. What is known; never the demand law.
     rule : str or Rule. ``"paired"``, ``"theorem"`` or ``"published"``, or a custom rule.
+    play : str or Player. ``"maximal"``: the maximal policies of the order, each for an epoch.
+        ``"frugal"``: the best survivor by estimate, chosen after every step at first and whenever
+        the data has grown by a tenth later; for systems driven by demand, under rule ``paired``.
+    start : policy, optional. The policy in force before the first step, for play ``frugal``: it is
+        left only for a gain that is more than noise. By default, a 64th of each range.
     horizon : int, optional. Steps of the whole run [T]; only rule ``theorem`` needs it.
     delta : float. Probability with which the guarantee may fail [δ].
     restart : str. ``"none"``: the system runs on between policies. ``"return"``:
@@ -92,7 +102,7 @@ class IOPEA(Learner):
     takes_any = True
     saved = parts(
         queue=each(numbers), played=numbers, remaining=int, observed=int, returning=bool,
-        records=epoch_records, pool=Part, watch=Part,
+        records=epoch_records, pool=Part, watch=Part, player=Part, left=int, planned=int,
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +110,8 @@ class IOPEA(Learner):
         problem: Problem,
         *,
         rule: str | Rule | type[Rule] = "paired",
+        play: str | Player | type[Player] = "maximal",
+        start: Policy | float | None = None,
         horizon: int | None = None,
         delta: float = 0.05,
         restart: Restart = "none",
@@ -123,15 +135,40 @@ class IOPEA(Learner):
         chosen = as_rule(rule)
         self.restart: Restart = restart
         self._radius, self._memory, self._precision = radius, memory, precision
-        self._pool = _pool(problem, chosen, self.horizon, radius, threads, precision)
+        self.player = copy(as_player(play))
+        if self.player.chooses and (restart == "return" or not chosen.pooled):
+            what = "restart 'return'" if restart == "return" else f"rule {chosen.name!r}"
+            raise InputError(f"Play {self.player.name!r} does not go with {what}: use 'maximal'.")
+        self._pool = _pool(
+            problem, chosen, self.horizon, radius, threads, precision, self.player.chooses
+        )
+        self.start = self._check_start(start)
         setting = _setting(problem, self._pool, delta, self.horizon, first, memory)
         self.rule = chosen.for_setting(setting)
         self._records: list[EpochRecord] = []
         self._observed = 0
         self._returning = False
         self._watch = DemandWatch()
+        self._left = self._planned = 0
+        if self.start is not None:
+            self._pool.evaluator.begin(self.start)
+            self.player.begin(self.start)
         self._open_epoch()
         self._played = self._queue[0]
+
+    def _check_start(self, start: Policy | float | None) -> Policy | None:
+        """The policy to begin with, where play begins with one."""
+        if start is None:
+            return _first_of(self.problem) if self.player.chooses else None
+        if not self.player.chooses:
+            raise InputError(
+                f"Play {self.player.name!r} does not begin with a start of {start!r}, but with the "
+                "maximal policies: use play 'frugal'."
+            )
+        point = tuple(map(float, np.atleast_1d(start)))
+        if not self._class.contains(point):
+            raise InputError(f"The start {show_policy(point)} is not a policy of the class.")
+        return point
 
     @classmethod
     def fits(cls, problem: Problem) -> bool:
@@ -143,6 +180,8 @@ class IOPEA(Learner):
         return {
             **super().settings(),
             "rule": self.rule.name,
+            "play": self.player.name,
+            "start": None if self.start is None else list(self.start),
             "delta": self.rule.setting.delta,
             "restart": self.restart,
             "radius": self._radius,
@@ -326,10 +365,16 @@ class IOPEA(Learner):
         """
         if self.rule.draws_ties:
             return self._played
+        if self.player.recommended is not None:
+            return self._pool.refined(self.player.recommended)
         return self._pool.best(now=self.rule.pooled) or self._queue[0]
 
     def _open_epoch(self) -> None:
-        """Queue the maximal policies of the surviving set."""
+        """Queue the policies to play: by default, the maximal ones of the surviving set."""
+        if self.player.chooses:
+            self._left = self._epoch_length()
+            self._choose()
+            return
         rng = None
         if self.rule.draws_ties:
             rng = np.random.Generator(np.random.PCG64(seed_for("ties", self.seed, self.epoch)))
@@ -338,6 +383,17 @@ class IOPEA(Learner):
         if not self.rule.pooled:
             self._pool.evaluator.forget()
             self._observed = 0
+
+    def _choose(self) -> None:
+        """Choose what to play until the next review, at most until the end of the epoch."""
+        player, evaluator = self.player, self._pool.evaluator
+        if self._doubted:
+            evaluator.doubt()
+        current = self._queue[0] if self._observed else self.start
+        policy = player.choose(evaluator, current is not None and self._pool.holds(current))
+        self._queue = [policy] if policy is not None else self._pool.maximal()
+        self._planned = min(self._left, player.review(self._observed) or self._left)
+        self._remaining = self._planned
 
     def _epoch_length(self) -> int:
         """Steps of each policy in this epoch, by the rule."""
@@ -380,7 +436,8 @@ class IOPEA(Learner):
         done = 0
         while done < len(trajectory):
             due = self._returning or trajectory.policy == self._queue[0]
-            useful = due or self._informs(trajectory.policy, self._queue[0])
+            useful = due or self.player.chooses
+            useful = useful or self._informs(trajectory.policy, self._queue[0])
             part = trajectory.part(done, done + self._ask().steps if useful else len(trajectory))
             done += len(part)
             if due and not self._returning:
@@ -409,6 +466,13 @@ class IOPEA(Learner):
             self._remaining -= counted if judging else len(trajectory)
         if self._remaining > 0:
             return
+        if self.player.chooses:
+            self._left -= self._planned
+            if self._left > 0:
+                self._choose()
+            else:
+                self._close_epoch(steps)
+            return
         self._returning = self.restart == "return" and judging and not evaluator.at_start
         self._queue.pop(0)
         self._remaining = self._epoch_length()
@@ -435,6 +499,17 @@ class IOPEA(Learner):
         self._open_epoch()
 
 
+def _first_of(problem: Problem) -> Policy:
+    """Where play begins if no policy is in force: a 64th of each range, if that orders anything."""
+    points = problem.policy_class.thinned(_FIRST_SHARE + 1, problem.policy_class.extent)
+    low, high = points.min(axis=0), points.max(axis=0)
+    apart = np.abs(points - (low + (high - low) / _FIRST_SHARE)).max(axis=1)
+    for point in points[np.argsort(apart, kind="stable")]:
+        if point.any():
+            return tuple(map(float, point))
+    return tuple(map(float, points[-1]))
+
+
 def _check_memory(memory: float) -> float:
     value = check_positive("memory", memory)
     if value < 1:
@@ -452,6 +527,7 @@ def _pool(
     radius: float | None,
     threads: int,
     precision: Precision,
+    chooses: bool,
 ) -> Pool:
     """The discretised class Θ_1: a list, or a set that can't be listed."""
     policies = problem.policy_class
@@ -469,7 +545,15 @@ def _pool(
         thinned_to = policies.extent / (per_axis - 1)
     else:
         net = policies.net(spacing)
-    return Listed(problem, net, problem.evaluator(net, threads, precision), thinned_to)
+    evaluator: Evaluator | None = problem.evaluator(net, threads, precision)
+    if chooses:
+        evaluator = problem.choosing_evaluator(net, threads, precision)
+    if evaluator is None:
+        raise InputError(
+            "Play 'frugal' needs demand that is estimated from all records, which a "
+            f"{problem.kind} problem with this estimator does not have: use 'maximal'."
+        )
+    return Listed(problem, net, evaluator, thinned_to)
 
 
 def _setting(

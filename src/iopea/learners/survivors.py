@@ -65,6 +65,14 @@ class Pool(Stateful, ABC):
     def best(self, now: bool) -> Policy | None:
         """The estimated best policy, from all data (``now``) or as of the end of the last epoch."""
 
+    def holds(self, policy: Policy) -> bool:
+        """Whether the listed policy nearest to this one may still be best."""
+        return True
+
+    def refined(self, policy: Policy) -> Policy:
+        """A better policy near this one, where the list is coarse."""
+        return policy
+
     @abstractmethod
     def survives(self, policy: Policy, rule: Rule, epoch: int) -> bool:
         """Whether a policy may still be best; if the class is not listed, tested on all data."""
@@ -222,6 +230,13 @@ class Listed(Pool):
             best = tuple(map(float, candidates[np.nanargmin(cost_ranks(means))]))
             spacing /= _FINER
         return best
+
+    def holds(self, policy: Policy) -> bool:
+        apart = (np.abs(self.policies - np.array(policy)) / self._class.scales).max(axis=1)
+        return bool((self._alive == apart.argmin()).any())
+
+    def refined(self, policy: Policy) -> Policy:
+        return policy if self._spacing is None else self._refined(policy)
 
     def _near(self, point: Array, reach: float, radius: float) -> Array:
         """Policies of a finer net that are closer to a point than its neighbours."""

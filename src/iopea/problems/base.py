@@ -99,6 +99,25 @@ class Constants:
         return 1
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What an evaluator says of the policies that may be played next.
+
+    Attributes
+    ----------
+    best : policy. The estimated best one.
+    gain : float. Its estimated saving per step over the policy played now.
+    error : float. Standard error of the gain.
+    bolder : policy, optional. One that may be better by much, depending on what has not been seen
+        yet, and that would show it.
+    """
+
+    best: Policy
+    gain: float = 0.0
+    error: float = 0.0
+    bolder: Policy | None = None
+
+
 class Evaluator(Stateful, ABC):
     """Estimates the cost of all candidate policies from the observed trajectory.
 
@@ -160,6 +179,21 @@ class Evaluator(Stateful, ABC):
         None if only the candidates can be estimated.
         """
         return None
+
+    def begin(self, start: Policy) -> None:
+        """Take note of the policy in force before the first step."""
+        return
+
+    def choose(self, current: Policy | None = None) -> Choice | None:
+        """What to play next, if not a maximal policy.
+
+        The gain is that over the ``current`` policy. None if nothing can be said yet.
+        """
+        return None
+
+    def doubt(self) -> None:
+        """Take note that demand is not independent with one distribution."""
+        return
 
     @abstractmethod
     def forget(self) -> None:
@@ -314,6 +348,15 @@ class PolicyFamily(Model, ABC):
     def path_evaluator(self, problem: Any, policies: Array) -> Evaluator:
         """The evaluator by which a claim of a sample-path order is tested."""
         return self.evaluator(problem, policies)
+
+    def choosing_evaluator(
+        self, problem: Any, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> Evaluator | None:
+        """An evaluator that chooses among all policies, whatever was played; None if there is none.
+
+        Its :meth:`Evaluator.choose` is used by play ``frugal``.
+        """
+        return None
 
     def plug_in(self, system: Any) -> bool:
         """Whether the evaluator is a :class:`PlugInEvaluator`."""
@@ -545,6 +588,15 @@ class Problem:
     def plug_in(self) -> bool:
         """Whether the evaluator is a :class:`PlugInEvaluator`."""
         return self._family.plug_in(self._system)
+
+    def choosing_evaluator(
+        self, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> Evaluator | None:
+        """An evaluator that chooses among all policies, an array (n, d); None if there is none."""
+        found: Evaluator | None = self._family.choosing_evaluator(
+            self, as_policies(policies), threads, precision
+        )
+        return found
 
     def evaluator(
         self, policies: Array, threads: int = 1, precision: Precision = "float64"

@@ -25,6 +25,7 @@ from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem, as_
 from iopea.problems.batches import Batches
 from iopea.state import Part, array, parts
 from iopea.systems.shop.base import Levels, Range
+from iopea.systems.shop.law_simulation import LawSimulation
 from iopea.systems.shop.pooled import ProductLimitReplay
 from iopea.systems.shop.records import tolerance
 from iopea.systems.shop.simulator import DemandSimulator
@@ -71,6 +72,11 @@ class NewsvendorSystem(DemandSystem):
     def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array]:
         """Sales, and the quantity that was in stock."""
         return trajectory["sales"], stocked(trajectory)
+
+    @property
+    def lost_cost(self) -> float:
+        """Cost per unit of unmet demand [p]."""
+        return self.underage_cost
 
     @property
     def linear(self) -> LinearShop:
@@ -167,6 +173,12 @@ class OrderQuantities(PolicyFamily):
         if self.estimator == "product-limit":
             return ProductLimitReplay(problem, policies, threads, precision)
         return SalesReplay(problem.system, policies[:, 0])
+
+    def choosing_evaluator(
+        self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> Evaluator:
+        """Costs on demand drawn from its estimate."""
+        return LawSimulation(problem, policies, threads, precision)
 
     def path_evaluator(self, problem: Problem, policies: Array) -> Evaluator:
         """Replay of all quantities."""

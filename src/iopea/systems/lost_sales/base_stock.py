@@ -36,10 +36,12 @@ from iopea.systems.lost_sales.system import LostSalesSystem
 from iopea.systems.shop.base import TOLD, Range
 from iopea.systems.shop.family import OrderingFamily, pieces
 from iopea.systems.shop.kernel import order_up_to
-from iopea.types import Array, Claim, Estimates, Mask, Policy, Precision, Trajectory
+from iopea.types import Array, Claim, Estimates, Indices, Mask, Policy, Precision, Trajectory
 
 #: Tolerance for rounding of the stock, as a share of the highest level.
 ROUNDING = 1e-9
+#: Warm-up of simulated candidates, in lead times.
+WARM_UP = 16
 #: The span of the bias is at most this times max(h, p) L U (Agrawal and Jia, Lemma 2.8).
 SPAN_FACTOR = 36
 
@@ -131,6 +133,37 @@ class BaseStock(OrderingFamily):
         if not _up_to_a_level(problem.system):
             return super().path_evaluator(problem, policies)
         return BaseStockReplay(problem, policies[:, 0], claimed=True)
+
+    def sample_costs(
+        self,
+        system: LostSalesSystem,
+        demands: Array,
+        ends: Indices,
+        policies: Array,
+        stock: bool = False,
+        threads: int = 1,
+        precision: Precision = "float64",
+    ) -> Array:
+        """Batch costs on consecutive samples, with a precompiled kernel if batches are equal."""
+        sizes = np.diff(ends, prepend=0)
+        if not _up_to_a_level(system) or (sizes != sizes[0]).any():
+            return super().sample_costs(system, demands, ends, policies, stock, threads, precision)
+        levels, count = policies[:, 0], len(demands)
+        # The stock is what is left over and what is sold.
+        costs = (1.0, -1.0) if stock else system.unit_costs
+        own = None if stock else system.period_cost
+        nothing = np.zeros((system.lead_time, levels.size))
+        ring = kernels.start_ring(levels, np.zeros(levels.size), nothing)
+        running = kernels.potential(ring, 0, costs)
+        before = np.resize(demands[-1, ::-1], WARM_UP * (system.lead_time + 1))[::-1]
+        head, since, rows = 0, 0, np.empty((0, levels.size))
+        for part, size in ((before, before.size), (demands.ravel(), int(sizes[0]))):
+            rows, since = kernels.replay(
+                np.ascontiguousarray(part), levels, ring, head, since, costs, running, 0, size,
+                own, threads,
+            )  # fmt: skip
+            head = (head + part.size) % len(ring)
+        return np.asarray(rows).reshape(count, ends.size, -1)
 
     def orders_of(self, system: LostSalesSystem, policies: Array, states: Array) -> Array:
         """Orders of levels, an array (n, 1), in states, an array (n, k)."""

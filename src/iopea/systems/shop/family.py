@@ -12,6 +12,7 @@ from iopea.demand import DemandStream
 from iopea.information_order import InformationOrder
 from iopea.problems.base import Constants, Evaluator, PolicyFamily
 from iopea.systems.shop.base import Levels, own_radius
+from iopea.systems.shop.law_simulation import LawSimulation
 from iopea.systems.shop.pooled import ProductLimitReplay
 from iopea.systems.shop.replay import PathReplay
 from iopea.systems.shop.rule import try_rule
@@ -123,6 +124,12 @@ class OrderingFamily(PolicyFamily):
         if self.claim(problem.system) == "sample-path":
             return PathReplay(problem, policies, threads)
         return ProductLimitReplay(problem, policies, threads, precision)
+
+    def choosing_evaluator(
+        self, problem: Any, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> Evaluator | None:
+        """Simulation on demand drawn from its estimate."""
+        return LawSimulation(problem, policies, threads, precision)
 
     def path_evaluator(self, problem: Any, policies: Array) -> Evaluator:
         """Replay along the records, whatever order is claimed."""

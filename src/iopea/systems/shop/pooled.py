@@ -17,7 +17,6 @@ import math
 from abc import abstractmethod
 from copy import copy
 from itertools import pairwise
-from typing import overload
 
 import numpy as np
 from scipy.special import stdtrit
@@ -26,7 +25,7 @@ from iopea.problems.base import Problem
 from iopea.seeds import seed_for
 from iopea.state import array, parts
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
-from iopea.systems.shop.simulated import REACHED, SURE, Simulated
+from iopea.systems.shop.simulated import REACHED, SURE, Simulated, spread
 from iopea.types import Array, Estimates, Indices, Mask, State, Trajectory
 
 #: Length of the first batches, which doubles so that there are never more than this many, nor
@@ -200,19 +199,6 @@ def other_orders(ends: Indices, numbers: range = range(1, ORDERS)) -> Indices:
     return np.vstack([np.arange(batch.size), orders]) if numbers.start == 0 else orders
 
 
-@overload
-def _spread(values: Array, among: Mask) -> Array: ...
-@overload
-def _spread(values: None, among: Mask) -> None: ...
-def _spread(values: Array | None, among: Mask) -> Array | None:
-    """Values of some policies, an array (..., k), as those of all, with 0 for the others."""
-    if values is None:
-        return None
-    every = np.zeros((*values.shape[:-1], among.size))
-    every[..., among] = values
-    return every
-
-
 class ProductLimitReplay(Pooled):
     """Simulates all candidates on all periods, with censored demand imputed.
 
@@ -242,11 +228,11 @@ class ProductLimitReplay(Pooled):
         other._policies = self._policies[stable]
         some = other._of_all(stock, sales, with_error)
         return Estimates(
-            sums=_spread(some.sums, stable),
-            sizes=_spread(np.broadcast_to(some.sizes_by_policy, some.sums.shape), stable),
-            effective_steps=_spread(some.effective_steps, stable),
-            effect=_spread(some.effect, stable),
-            unsure=_spread(some.unsure, stable),
+            sums=spread(some.sums, stable),
+            sizes=spread(np.broadcast_to(some.sizes_by_policy, some.sums.shape), stable),
+            effective_steps=spread(some.effective_steps, stable),
+            effect=spread(some.effect, stable),
+            unsure=spread(some.unsure, stable),
         )
 
     def _of_all(self, stock: Array, sales: Array, with_error: bool) -> Estimates:

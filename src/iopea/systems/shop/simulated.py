@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -167,3 +167,16 @@ class Simulated(Tracked):
         Demand up to some stock has a lower mean, of which more is known where more periods had
         that stock: the highest limit of several is taken.
         """
+
+
+@overload
+def spread(values: Array, among: Mask) -> Array: ...
+@overload
+def spread(values: None, among: Mask) -> None: ...
+def spread(values: Array | None, among: Mask) -> Array | None:
+    """Values of some policies, an array (..., k), as those of all, with 0 for the others."""
+    if values is None:
+        return None
+    every = np.zeros((*values.shape[:-1], among.size))
+    every[..., among] = values
+    return every

@@ -45,6 +45,11 @@ class DemandSystem(System):
         return demand_from(content["demand"], directory)
 
     @property
+    @abstractmethod
+    def lost_cost(self) -> float:
+        """Cost per unit of unmet demand [p]."""
+
+    @property
     def linear(self) -> LinearShop | None:
         """Lead time and costs, where there is one supplier and costs are linear."""
         return None
@@ -70,6 +75,11 @@ class ShopSystem(DemandSystem):
     @abstractmethod
     def unit_costs(self) -> tuple[float, ...]:
         """Holding and lost-sales cost per unit [h, p], then costs per unit ordered, if any."""
+
+    @property
+    def lost_cost(self) -> float:
+        """Cost per unit of unmet demand [p]."""
+        return self.unit_costs[1]
 
     @property
     def order_costs(self) -> tuple[float, ...]:

@@ -69,6 +69,17 @@ class Law:
             drawn[~known] = self._tail(shares[~known], far)
         return drawn
 
+    def means(self, most: Array) -> Array:
+        """Mean of demand up to each of these sizes, where demand beyond the end counts in full.
+
+        >>> law = Law(np.array([1.0, 3.0]), np.array([0.0, 0.5, 0.75]), 0.25, 3.0, 2.0)
+        >>> law.means(np.array([2.0]))
+        array([1.5])
+        """
+        probabilities = np.diff(self.below)
+        cut = np.minimum(self.values[:, None], most)
+        return np.asarray(probabilities @ cut + self.beyond * most)
+
     def _tail(self, shares: Array, far: float | None) -> Array:
         if self.beyond <= 0:  # rounding
             return np.full(shares.size, self.values[-1])
@@ -110,10 +121,15 @@ class Tally(Stateful):
         return self._filled
 
     @property
-    def highest(self) -> float:
-        """The highest stock, up to the width of a cell."""
-        used = np.flatnonzero(self._held)
-        return float((used[-1] + 1) * self._width) if used.size else 0.0
+    def width(self) -> float:
+        """The width of a cell."""
+        return self._width
+
+    def stock_quantiles(self, shares: Array) -> Array:
+        """Stock below which these shares of the records lie, as the end of a cell."""
+        upto = np.cumsum(self._held)
+        cells = np.searchsorted(upto, shares * upto[-1] * (1 - _SOLD_OUT))
+        return np.asarray((cells + 1) * self._width)
 
     def add(self, stock: Array, sales: Array) -> None:
         """Add records; periods without stock say nothing."""
@@ -129,7 +145,7 @@ class Tally(Stateful):
             block, room = divmod(self._filled, self._size)
             room = self._size - room
             part = slice(first, first + room)
-            np.add.at(self._counts, (out[part].astype(np.intp), block, cells[part]), 1)
+            np.add.at(self._counts, (out[part].astype(np.intp), np.intp(block), cells[part]), 1)
             self._filled += int(out[part].size)
             first += room
             if self._filled == BLOCKS * self._size:
@@ -196,8 +212,9 @@ class Tally(Stateful):
         below, beyond = accumulate(seen[cells], gone_by)
         if not beyond > 0:
             return Law(values, below, 0.0, 0.0, 0.0)
-        starts, excess = self._tail(seen, gone, scale)
-        return Law(values, below, beyond, end * self._width if at_risk else starts, excess)
+        if at_risk:
+            return Law(values, below, beyond, end * self._width, 0.0)
+        return Law(values, below, beyond, *self._tail(seen, gone, scale))
 
     def _last(self, counts: Indices, least: int) -> int:
         """The last cell that, with those after it, has so many records; 0 if none has."""

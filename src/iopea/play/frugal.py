@@ -1,0 +1,68 @@
+"""Frugal play: the best survivor by estimate, and more only where that may pay.
+
+The order says which policies can be told of by which; it does not say that the most informative
+policy must be played while the data tells enough. A policy near the best one loses few sales, and
+what it hides, earlier and higher stock has shown.
+
+The policy in force at the start is kept until another one is better by more than noise.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from iopea.model import check_positive
+from iopea.play.player import Player
+from iopea.problems.base import Evaluator
+from iopea.state import numbers, optional, parts
+from iopea.types import Policy
+
+#: Growth of the data between two choices.
+GROWTH = 0.1
+
+
+class Frugal(Player):
+    """Plays the best survivor by estimate.
+
+    Parameters
+    ----------
+    inertia : float. Standard errors by which another policy must be better before the one in force
+        at the start is left.
+    """
+
+    name: ClassVar[str] = "frugal"
+    chooses: ClassVar[bool] = True
+    saved = parts(current=optional(numbers), recommended=optional(numbers), at_start=bool)
+
+    def __init__(self, inertia: float = 0.8) -> None:
+        self.inertia = check_positive("inertia", inertia)
+        self._current: Policy | None = None
+        self._recommended: Policy | None = None
+        self._at_start = True
+
+    def begin(self, start: Policy) -> None:
+        """Begin with the policy in force."""
+        self._current = self._recommended = start
+        self._at_start = True
+
+    @property
+    def recommended(self) -> Policy | None:
+        """The last choice, without what was played to learn more."""
+        return self._recommended
+
+    def choose(self, evaluator: Evaluator, alive: bool) -> Policy | None:
+        """The best by estimate; at first the start, until another one is better."""
+        stays = self._at_start and alive
+        choice = evaluator.choose(self._current if stays else None)
+        if choice is None:
+            return self._current
+        if stays and choice.gain <= self.inertia * choice.error:
+            return self._current
+        self._at_start = self._at_start and choice.best == self._current
+        self._recommended = choice.best
+        self._current = choice.best if choice.bolder is None else choice.bolder
+        return self._current
+
+    def review(self, steps: int) -> int | None:
+        """After every step at first, then whenever the data has grown by a tenth."""
+        return max(1, int(GROWTH * steps))

@@ -1,0 +1,43 @@
+"""The base class of ways to play."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from iopea.problems.base import Evaluator
+from iopea.state import Stateful
+from iopea.types import Policy
+
+
+class Player(Stateful, ABC):
+    """Chooses among the survivors what to play, and when to choose again.
+
+    Attributes
+    ----------
+    name : str. Its name in settings.
+    chooses : bool. Whether it chooses by estimate, which needs an evaluator that can.
+    """
+
+    name: ClassVar[str]
+    chooses: ClassVar[bool] = False
+
+    def begin(self, start: Policy) -> None:
+        """Take note of the policy in force before the first step."""
+        return
+
+    @abstractmethod
+    def choose(self, evaluator: Evaluator, alive: bool) -> Policy | None:
+        """What to play next; None for the maximal policies.
+
+        ``alive`` tells whether the policy chosen before is still a survivor.
+        """
+
+    @property
+    def recommended(self) -> Policy | None:
+        """What to use from now on; None for the best survivor by the estimates of the pool."""
+        return None
+
+    @abstractmethod
+    def review(self, steps: int) -> int | None:
+        """Steps until the next choice after so many steps; None for the end of the epoch."""

@@ -1,0 +1,377 @@
+"""Counterfactual costs of policies of any family, simulated on demand drawn from its estimate.
+
+The records are kept as counts (:mod:`iopea.systems.shop.tally`), so that neither time nor memory
+grows with the age of the shop. Candidates are simulated on common paths of demand drawn from the
+product-limit estimate: which of them is best is found by halving, on paths that double in length.
+
+For a *choice* of what to play the estimate is completed. Beyond all stock ever held it has an
+exponential tail, and a few periods' worth of prior demand is mixed in: exponential demand to which
+the policy in force at the start would be the best reply. For a *test* neither is used: there,
+candidates whose cost depends on unseen demand have no estimate.
+
+Where demand is not independent with one distribution, a shuffled path forgets it: then candidates
+are simulated on the last few thousand periods in the order in which they were seen, with lost
+demand filled in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import copy
+
+import numpy as np
+from scipy.special import stdtrit
+
+from iopea.problems.base import Choice, Problem
+from iopea.seeds import seed_for
+from iopea.state import Part, optional, parts, shaped
+from iopea.systems.shop.product_limit import ProductLimit, shares_of
+from iopea.systems.shop.simulated import REACHED, SURE, Simulated, spread
+from iopea.systems.shop.tally import Law, Tally, stratified
+from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
+
+#: Latest periods that are kept in order.
+RECENT = 4096
+#: Periods of prior demand that are mixed in for a choice.
+PRIOR_PERIODS = 3.0
+#: Records that must tell of larger demand where the estimate ends, for a bold choice.
+_TOLD = 3
+#: How far beyond that end all larger demand is thought to lie in a bold choice, as a factor.
+_FURTHER = 1.25
+#: Least and largest length of the first path of a search, and policy-periods of each of its rounds.
+_SHORT_PATH, _FIRST_PATH, _ROUND = 256, 1024, 2**19
+#: Candidates compared on the last path, its least and largest length, and its length in records.
+FINALISTS, _LEAST_PATH, _MOST_PATH, _PER_RECORD = 32, 4096, 2**20, 4
+#: Length of paths for tests, in records, and policy-periods simulated at most.
+_TEST_PER_RECORD, _TESTED = 4, 2**28
+#: Length of paths on which blocks are left out.
+_JACKKNIFE_PATH = 2048
+#: Jackknife groups of blocks for the error of a gain, and for the limit of mean demand.
+_GROUPS = 16
+#: Least number of groups for that limit.
+_FEWEST_GROUPS = 4
+#: Scales of demand that are tried as a prior, as shares of the largest inventory position.
+_SCALES = 2.0 ** -np.arange(0.0, 16.5, 0.5)
+#: Candidates beside the start to which it is compared there, and the length of the path.
+_COMPARED, _PRIOR_PATH = 128, 1024
+#: Stands for demand beyond all stock, in units of the largest inventory position.
+_BEYOND = 1e4
+#: Share of a standard error that unknown demand may change an estimate by.
+_NEGLIGIBLE = 0.25
+
+#: Draws a path of demand of a length.
+Draw = Callable[[int], Array]
+
+
+class LawSimulation(Simulated):
+    """Simulates candidates on demand drawn from the product-limit estimate of all records.
+
+    Tests use a jackknife: the distribution is estimated again without each block of records, and
+    candidates are simulated on the same quantiles. The error that is due to the length of the path
+    is allowed for.
+    """
+
+    sees_beyond = True
+    assumes_law = True
+    saved = parts(tally=Part, recent=shaped(2, -1), scale=optional(float), in_order=bool)
+
+    def __init__(
+        self, problem: Problem, policies: Array, threads: int = 1, precision: str = "float64"
+    ) -> None:
+        super().__init__(problem, policies, threads, precision)
+        self._tally = Tally()
+        self._recent = np.empty((2, 0))
+        self._scale: float | None = None
+        self._in_order = False
+        self._known: Estimates | None = None
+        self._limit: float | None = None
+
+    def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
+        """Add observed periods, all of which count."""
+        sales, stock = self._seen(trajectory)
+        self._real.add(trajectory)
+        if not evaluate:
+            return 0
+        self._tally.add(stock, sales)
+        self._recent = np.hstack([self._recent, [stock, sales]])[:, -RECENT:]
+        self._known = self._limit = None
+        return len(trajectory)
+
+    def begin(self, start: Policy) -> None:
+        """Take a policy as the best reply to prior demand, whose scale follows from it."""
+        known = self._problem.policy_class
+        others = known.thinned(max(2, int(_COMPARED ** (1 / known.dimension))), known.extent)
+        policies = np.vstack([others, start])
+        shares = stratified(_PRIOR_PATH, np.random.default_rng(seed_for("prior")))
+        extra = [
+            (costs[-1] - costs.min()) / scale
+            for scale in self._bound * _SCALES
+            for costs in [self._means(-scale * np.log1p(-shares), policies)]
+        ]
+        best = np.flatnonzero(np.array(extra) <= min(extra) * (1 + 1e-9))
+        # The highest policy is the best reply to all large demand, the lowest to all small demand.
+        place = best.size // 2
+        if best[0] == 0:
+            place = -1
+        elif best[-1] == _SCALES.size - 1:
+            place = 0
+        self._scale = float(self._bound * _SCALES[best[place]])
+
+    def doubt(self) -> None:
+        """Simulate the last periods in the order in which they were seen, from now on."""
+        self._in_order, self._known = True, None
+
+    @property
+    def _periods(self) -> int:
+        return self._tally.records
+
+    def _means(self, demand: Array, policies: Array) -> Array:
+        """Mean cost of policies on one path."""
+        end = np.array([demand.size], dtype=np.intp)
+        return np.asarray(self._simulate(demand[None], end, policies)[0, 0] / demand.size)
+
+    def choose(self, current: Policy | None = None) -> Choice | None:
+        """The estimated best policy among the candidates; None without records."""
+        if not self._periods:
+            return None
+        among = self._candidates()
+        rng = np.random.Generator(np.random.PCG64(seed_for("choice", self._periods)))
+        law = self._tally.law(self._prior)
+        draw = self._path(law, rng)
+        finalists, costs = self._search(among, draw, current)
+        best = tuple(map(float, finalists[costs.argmin()]))
+        gain, error = 0.0, 0.0
+        if current is not None:
+            gain = float(costs[-1] - costs.min())
+            error = self._error_of_gain(np.array([current, best]), rng) if gain > 0 else 0.0
+        bolder = self._bolder(among, best, rng) if not self._in_order else None
+        return Choice(best, gain, error, bolder)
+
+    @property
+    def _prior(self) -> float:
+        return self._bound / 2 if self._scale is None else self._scale
+
+    def _candidates(self) -> Array:
+        stable = self.may_play
+        if stable is None or not stable.any():
+            return self._policies
+        return self._policies[stable]
+
+    def _path(self, law: Law, rng: np.random.Generator) -> Draw:
+        """Draws paths of demand for a choice."""
+        if self._in_order:
+            return self._as_seen()
+
+        def draw(periods: int) -> Array:
+            return self._completed(law, stratified(periods, rng))
+
+        return draw
+
+    def _completed(self, law: Law, shares: Array, far: float | None = None) -> Array:
+        """Quantiles of the estimate mixed with prior demand."""
+        prior = PRIOR_PERIODS / (self._periods + PRIOR_PERIODS) if self._scale else 0.0
+        demand = np.empty(shares.size)
+        mixed = shares < prior
+        demand[mixed] = -self._prior * np.log1p(-shares[mixed] / prior) if prior else 0.0
+        demand[~mixed] = law.at((shares[~mixed] - prior) / (1 - prior), far)
+        return demand
+
+    def _as_seen(self) -> Draw:
+        stock, sales = self._recent
+        out = sales >= stock
+        demand = ProductLimit(sales, out).demand(shares_of(sales.size)) if out.any() else sales
+        demand = np.where(np.isinf(demand), sales.max(), demand)
+        return lambda periods: np.resize(demand, periods)
+
+    def _search(
+        self, policies: Array, draw: Draw, current: Policy | None = None
+    ) -> tuple[Array, Array]:
+        """The best policies by halving, and their mean costs; the last one is the current one."""
+        longest = int(np.clip(_PER_RECORD * self._periods, _LEAST_PATH, _MOST_PATH))
+        periods = int(np.clip(_ROUND // len(policies), _SHORT_PATH, _FIRST_PATH))
+        while len(policies) > FINALISTS:
+            costs = self._means(draw(min(periods, longest)), policies)
+            kept = max(FINALISTS, len(policies) // 2)
+            policies = policies[np.sort(np.argpartition(costs, kept - 1)[:kept])]
+            periods *= 2
+        if current is not None:
+            policies = np.vstack([policies, current])
+        return policies, self._means(draw(longest), policies)
+
+    def _error_of_gain(self, both: Array, rng: np.random.Generator) -> float:
+        """Standard error of the difference between two policies, by a jackknife."""
+        used = self._tally.sizes.size
+        groups = min(_GROUPS, used)
+        if groups < 2 or self._in_order:
+            return math.inf if groups < 2 else 0.0
+        of_block = _groups(used)
+        shares = stratified(_JACKKNIFE_PATH, rng)
+        gains = []
+        for group in range(groups):
+            law = self._tally.law(self._prior, of_block == group)
+            gains.append(float(np.diff(self._means(self._completed(law, shares), both))[0]))
+        return float(np.std(gains) * math.sqrt(groups - 1))
+
+    def _bolder(self, policies: Array, best: Policy, rng: np.random.Generator) -> Policy | None:
+        """A policy that holds more than the best one, and is better if all unseen demand is near.
+
+        Its gain must exceed the share 1/√n of the cost.
+        """
+        law = self._tally.law(self._prior, at_risk=_TOLD)
+        if law.beyond <= 0:
+            return None
+        far = max(law.end, self._tally.width) * _FURTHER
+
+        def draw(periods: int) -> Array:
+            return self._completed(law, stratified(periods, rng), far)
+
+        finalists, costs = self._search(policies, draw, best)
+        lost = self._system.lost_cost * float(draw(_LEAST_PATH).mean())
+        needed = (costs[-1] + lost) / math.sqrt(self._periods)
+        if costs[-1] - costs.min() <= max(needed, 0.0):
+            return None
+        bolder = finalists[costs.argmin()]
+        end = np.array([_LEAST_PATH], dtype=np.intp)
+        both = np.array([best, bolder])
+        held = self._simulate(draw(_LEAST_PATH)[None], end, both, stock=True)[0, 0]
+        return tuple(map(float, bolder)) if held[1] > held[0] else None
+
+    def means_of(self, policies: Array) -> Array:
+        """Estimated costs of any policies from all records."""
+        if not self._periods:
+            return np.full(len(policies), np.nan)
+        rng = np.random.Generator(np.random.PCG64(seed_for("means", self._periods)))
+        draw = self._path(self._tally.law(self._prior), rng)
+        longest = _TESTED // max(len(policies), 1)
+        periods = int(np.clip(_PER_RECORD * self._periods, _LEAST_PATH, min(longest, _MOST_PATH)))
+        return self._means(draw(periods), policies)
+
+    def estimates(self) -> Estimates:
+        """Costs by block of all candidates; computed once for the same records."""
+        if self._known is None:
+            self._known = self._estimate()
+        return self._known
+
+    def _estimate(self) -> Estimates:
+        count = len(self._policies)
+        sizes = self._tally.sizes.astype(np.float64)
+        if not sizes.size:
+            return Estimates(np.empty((0, count)), np.empty(0))
+        stable = self._stable()
+        if not stable.any():
+            return Estimates(np.zeros((sizes.size, count)), np.zeros((sizes.size, count)))
+        other = copy(self)
+        other._policies = self._policies[stable]
+        some = other._of_stable(sizes)
+        if stable.all():
+            return some
+        return Estimates(
+            sums=spread(some.sums, stable),
+            sizes=spread(np.broadcast_to(some.sizes_by_policy, some.sums.shape), stable),
+            effective_steps=spread(some.effective_steps, stable),
+            effect=spread(some.effect, stable),
+            unsure=spread(some.unsure, stable),
+        )
+
+    def _of_stable(self, sizes: Array) -> Estimates:
+        records, policies = self._periods, self._policies
+        rng = np.random.Generator(np.random.PCG64(seed_for("test", records)))
+        law = self._tally.law(self._prior)
+        most = max(_TESTED // len(policies), _JACKKNIFE_PATH)
+        periods = int(np.clip(_TEST_PER_RECORD * records, _LEAST_PATH, min(most, _MOST_PATH)))
+        shares = stratified(periods, rng)
+        far = max(law.end, float(law.values[-1]) if law.values.size else 0.0)
+        low = law.at(shares, far)
+        means = self._means(low, policies)
+        held = self._mean_stock(low[:_LEAST_PATH])
+        sums = sizes[:, None] * means + self._law_error(sizes, rng) * math.sqrt(
+            1 + records / periods
+        )
+        effective = self._effective_steps(held)
+        effect = self._effect(held)
+        if law.beyond <= 0:
+            return Estimates(sums, sizes, effective_steps=effective, effect=effect)
+        high = self._means(law.at(shares, _BEYOND * self._bound), policies)
+        change = np.abs(high - means)
+        error = np.sqrt(((sums - sizes[:, None] * means) ** 2).sum(axis=0)) / records
+        told = change <= np.maximum(_NEGLIGIBLE * error, self._tolerance)
+        return Estimates(
+            sums * told,
+            sizes[:, None] * told,
+            effective_steps=effective,
+            effect=effect,
+            unsure=np.where(change > self._tolerance, change, 0.0),
+        )
+
+    def _law_error(self, sizes: Array, rng: np.random.Generator) -> Array:
+        """Deviations of the cost sums of each block, by a jackknife; they add up to 0."""
+        if sizes.size < 2:
+            return np.zeros((sizes.size, len(self._policies)))
+        some, nearest = self._representatives()
+        shares = stratified(_JACKKNIFE_PATH, rng)
+        blocks = np.arange(sizes.size)
+        left_out = np.array(
+            [
+                self._means(self._without(blocks == block, shares), self._policies[some])
+                for block in blocks
+            ]
+        )
+        change = (sizes.sum() - sizes)[:, None] * (left_out.mean(axis=0) - left_out)
+        change -= sizes[:, None] * (change.sum(axis=0) / sizes.sum())
+        return np.asarray(change[:, nearest])
+
+    def _without(self, blocks: Mask, shares: Array) -> Array:
+        law = self._tally.law(self._prior, blocks)
+        far = max(law.end, float(law.values[-1]) if law.values.size else 0.0)
+        return law.at(shares, far)
+
+    def _effective_steps(self, held: Array | None) -> Array:
+        """Effective sample size of each candidate."""
+        needed, share = self._family.least_stock(self._system, self._policies), 1.0
+        if needed is None:
+            needed, share = np.zeros(len(self._policies)) if held is None else held, 0.5
+        enough = self._tally.with_stock(np.maximum(needed - self._tolerance, 0.0))
+        return np.asarray(np.minimum(enough / share, float(self._periods)))
+
+    def _sold_out_lately(self) -> float:
+        stock, sales = self._recent
+        recent = slice(-max(1, stock.size // 4), None)
+        return float((sales >= stock)[recent].mean()) if stock.size else 0.0
+
+    def _surely(self) -> float:
+        if self._limit is None:
+            self._limit = self._lower_limit()
+        return self._limit
+
+    def _lower_limit(self) -> float:
+        used = self._tally.sizes.size
+        groups = min(_GROUPS, used)
+        if groups < _FEWEST_GROUPS:
+            return 0.0
+        of_block = _groups(used)
+        most = np.unique(self._tally.stock_quantiles(np.array(REACHED)))
+        left_out = np.array(
+            [self._tally.law(0.0, of_block == group).means(most) for group in range(groups)]
+        )
+        error = left_out.std(axis=0) * math.sqrt(groups - 1)
+        whole = self._tally.law(0.0).means(most)
+        return float((whole - stdtrit(groups - 1, SURE) * error).max())
+
+    def forget(self) -> None:
+        """Drop all records."""
+        self._tally, self._recent = Tally(), np.empty((2, 0))
+        self._known = self._limit = None
+
+    def keep(self, mask: Mask) -> None:
+        """Keep only these policies."""
+        self._policies = self._policies[mask]
+        self._known = None
+
+    def _loaded(self) -> None:
+        self._known = self._limit = None
+
+
+def _groups(used: int) -> Indices:
+    """The jackknife group of each of so many blocks."""
+    return np.arange(used) * min(_GROUPS, used) // used
