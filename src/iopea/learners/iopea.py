@@ -50,8 +50,6 @@ _DOUBTED = (
     "Lost demand is filled in by the law of all records, which assumes both, so nothing more is "
     "eliminated."
 )
-#: Where play begins without a start: one part of so many of each range.
-_FIRST_SHARE = 64
 #: Steps asked for at a time on the way back to the initial state.
 RETURN_STEPS = 1024
 
@@ -67,7 +65,8 @@ class IOPEA(Learner):
         ``"frugal"``: the best survivor by estimate, chosen after every step at first and whenever
         the data has grown by a tenth later; for systems driven by demand, under rule ``paired``.
     start : policy, optional. The policy in force before the first step, for play ``frugal``: it is
-        left only for a gain that is more than noise. By default, a 64th of each range.
+        left only for a gain that is more than noise. By default, or if it holds no stock, the
+        policy at a 64th of each range.
     horizon : int, optional. Steps of the whole run [T]; only rule ``theorem`` needs it.
     delta : float. Probability with which the guarantee may fail [δ].
     restart : str. ``"none"``: the system runs on between policies. ``"return"``:
@@ -138,7 +137,9 @@ class IOPEA(Learner):
         self.player = copy(as_player(play))
         if self.player.chooses and (restart == "return" or not chosen.pooled):
             what = "restart 'return'" if restart == "return" else f"rule {chosen.name!r}"
-            raise InputError(f"Play {self.player.name!r} does not go with {what}: use 'maximal'.")
+            raise InputError(
+                f"With play = {self.player.name!r} there is no {what}: use play = 'maximal'."
+            )
         self._pool = _pool(
             problem, chosen, self.horizon, radius, threads, precision, self.player.chooses
         )
@@ -150,20 +151,20 @@ class IOPEA(Learner):
         self._returning = False
         self._watch = DemandWatch()
         self._left = self._planned = 0
-        if self.start is not None:
-            self._pool.evaluator.begin(self.start)
-            self.player.begin(self.start)
+        begins = self._pool.evaluator.begin(self.start)
+        if begins is not None:
+            self.player.begin(begins)
         self._open_epoch()
         self._played = self._queue[0]
 
     def _check_start(self, start: Policy | float | None) -> Policy | None:
-        """The policy to begin with, where play begins with one."""
+        """The policy in force, where play begins with one."""
         if start is None:
-            return _first_of(self.problem) if self.player.chooses else None
+            return None
         if not self.player.chooses:
             raise InputError(
-                f"Play {self.player.name!r} does not begin with a start of {start!r}, but with the "
-                "maximal policies: use play 'frugal'."
+                f"With play = {self.player.name!r} no start is taken, but it is {start!r}: the "
+                "maximal policies are played first. Use play = 'frugal'."
             )
         point = tuple(map(float, np.atleast_1d(start)))
         if not self._class.contains(point):
@@ -389,8 +390,7 @@ class IOPEA(Learner):
         player, evaluator = self.player, self._pool.evaluator
         if self._doubted:
             evaluator.doubt()
-        current = self._queue[0] if self._observed else self.start
-        policy = player.choose(evaluator, current is not None and self._pool.holds(current))
+        policy = player.choose(evaluator, self._pool.holds)
         self._queue = [policy] if policy is not None else self._pool.maximal()
         self._planned = min(self._left, player.review(self._observed) or self._left)
         self._remaining = self._planned
@@ -499,17 +499,6 @@ class IOPEA(Learner):
         self._open_epoch()
 
 
-def _first_of(problem: Problem) -> Policy:
-    """Where play begins if no policy is in force: a 64th of each range, if that orders anything."""
-    points = problem.policy_class.thinned(_FIRST_SHARE + 1, problem.policy_class.extent)
-    low, high = points.min(axis=0), points.max(axis=0)
-    apart = np.abs(points - (low + (high - low) / _FIRST_SHARE)).max(axis=1)
-    for point in points[np.argsort(apart, kind="stable")]:
-        if point.any():
-            return tuple(map(float, point))
-    return tuple(map(float, points[-1]))
-
-
 def _check_memory(memory: float) -> float:
     value = check_positive("memory", memory)
     if value < 1:
@@ -550,8 +539,8 @@ def _pool(
         evaluator = problem.choosing_evaluator(net, threads, precision)
     if evaluator is None:
         raise InputError(
-            "Play 'frugal' needs demand that is estimated from all records, which a "
-            f"{problem.kind} problem with this estimator does not have: use 'maximal'."
+            "With play = 'frugal' demand is estimated from all records; this "
+            f"{problem.kind} problem has no such estimator: use play = 'maximal'."
         )
     return Listed(problem, net, evaluator, thinned_to)
 

@@ -9,6 +9,7 @@ The policy in force at the start is kept until another one is better by more tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from iopea.model import check_positive
@@ -34,7 +35,7 @@ class Frugal(Player):
     chooses: ClassVar[bool] = True
     saved = parts(current=optional(numbers), recommended=optional(numbers), at_start=bool)
 
-    def __init__(self, inertia: float = 0.8) -> None:
+    def __init__(self, inertia: float = 1.0) -> None:
         self.inertia = check_positive("inertia", inertia)
         self._current: Policy | None = None
         self._recommended: Policy | None = None
@@ -50,9 +51,9 @@ class Frugal(Player):
         """The last choice, without what was played to learn more."""
         return self._recommended
 
-    def choose(self, evaluator: Evaluator, alive: bool) -> Policy | None:
+    def choose(self, evaluator: Evaluator, holds: Callable[[Policy], bool]) -> Policy | None:
         """The best by estimate; at first the start, until another one is better."""
-        stays = self._at_start and alive
+        stays = self._at_start and self._current is not None and holds(self._current)
         choice = evaluator.choose(self._current if stays else None)
         if choice is None:
             return self._current

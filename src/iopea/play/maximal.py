@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from iopea.play.player import Player
@@ -18,7 +19,7 @@ class Maximal(Player):
 
     name: ClassVar[str] = "maximal"
 
-    def choose(self, evaluator: Evaluator, alive: bool) -> Policy | None:
+    def choose(self, evaluator: Evaluator, holds: Callable[[Policy], bool]) -> Policy | None:
         """The maximal policies."""
         return None
 

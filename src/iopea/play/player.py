@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
 from iopea.problems.base import Evaluator
@@ -27,10 +28,10 @@ class Player(Stateful, ABC):
         return
 
     @abstractmethod
-    def choose(self, evaluator: Evaluator, alive: bool) -> Policy | None:
+    def choose(self, evaluator: Evaluator, holds: Callable[[Policy], bool]) -> Policy | None:
         """What to play next; None for the maximal policies.
 
-        ``alive`` tells whether the policy chosen before is still a survivor.
+        ``holds`` tells whether a policy, or the one next to it in the list, is still a survivor.
         """
 
     @property

@@ -180,9 +180,9 @@ class Evaluator(Stateful, ABC):
         """
         return None
 
-    def begin(self, start: Policy) -> None:
-        """Take note of the policy in force before the first step."""
-        return
+    def begin(self, start: Policy | None) -> Policy | None:
+        """Take note of the policy in force before the first step; return the one to begin with."""
+        return start
 
     def choose(self, current: Policy | None = None) -> Choice | None:
         """What to play next, if not a maximal policy.

@@ -47,7 +47,9 @@ FINALISTS, _LEAST_PATH, _MOST_PATH, _PER_RECORD = 32, 4096, 2**20, 4
 _TEST_PER_RECORD, _TESTED = 4, 2**28
 #: Length of paths on which blocks are left out.
 _JACKKNIFE_PATH = 2048
-#: Jackknife groups of blocks for the error of a gain, and for the limit of mean demand.
+#: Batches of a path from which the error of a gain is found.
+_BATCHES = 32
+#: Jackknife groups of blocks for the limit of mean demand.
 _GROUPS = 16
 #: Least number of groups for that limit.
 _FEWEST_GROUPS = 4
@@ -55,6 +57,10 @@ _FEWEST_GROUPS = 4
 _SCALES = 2.0 ** -np.arange(0.0, 16.5, 0.5)
 #: Candidates beside the start to which it is compared there, and the length of the path.
 _COMPARED, _PRIOR_PATH = 128, 1024
+#: Where play begins without a start: one part of so many of each range.
+_FIRST_SHARE = 64
+#: Periods without sales in which a policy shows whether it holds stock.
+_UNSOLD = 4
 #: Stands for demand beyond all stock, in units of the largest inventory position.
 _BEYOND = 1e4
 #: Share of a standard error that unknown demand may change an estimate by.
@@ -80,12 +86,13 @@ class LawSimulation(Simulated):
         self, problem: Problem, policies: Array, threads: int = 1, precision: str = "float64"
     ) -> None:
         super().__init__(problem, policies, threads, precision)
-        self._tally = Tally()
+        self._tally = Tally(self._bound)
         self._recent = np.empty((2, 0))
         self._scale: float | None = None
         self._in_order = False
         self._known: Estimates | None = None
         self._limit: float | None = None
+        self._some: Mask | None = None
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Add observed periods, all of which count."""
@@ -98,8 +105,37 @@ class LawSimulation(Simulated):
         self._known = self._limit = None
         return len(trajectory)
 
-    def begin(self, start: Policy) -> None:
-        """Take a policy as the best reply to prior demand, whose scale follows from it."""
+    def begin(self, start: Policy | None) -> Policy:
+        """Take a policy as the best reply to prior demand, whose scale follows from it.
+
+        Without one, or if it holds no stock, it is the policy at a 64th of each range, or the
+        nearest to it that holds some.
+        """
+        if start is None or not self._holds(np.array([start])).any():
+            start = self._low()
+        self._scale = self._scale_for(start)
+        return start
+
+    def _low(self) -> Policy:
+        """The policy at a 64th of each range, or the nearest that holds stock."""
+        low, high = self._policies.min(axis=0), self._policies.max(axis=0)
+        reach = np.where(high > low, high - low, 1.0)
+        apart = np.abs((self._policies - low) / reach - 1 / _FIRST_SHARE).max(axis=1)
+        some = self._holds(self._policies)
+        nearest = np.where(some | ~some.any(), apart, np.inf).argmin()
+        return tuple(map(float, self._policies[nearest]))
+
+    def _holds(self, policies: Array) -> Mask:
+        """Policies that order something for an empty shop in which nothing is sold."""
+        return np.asarray(self._stock_of(np.zeros(_UNSOLD), policies) > 0)
+
+    def _stock_of(self, demand: Array, policies: Array) -> Array:
+        """Sums of the stock of policies on one path."""
+        end = np.array([demand.size], dtype=np.intp)
+        return np.asarray(self._simulate(demand[None], end, policies, stock=True)[0, 0])
+
+    def _scale_for(self, start: Policy) -> float:
+        """The scale of exponential demand to which a policy is the best reply."""
         known = self._problem.policy_class
         others = known.thinned(max(2, int(_COMPARED ** (1 / known.dimension))), known.extent)
         policies = np.vstack([others, start])
@@ -116,7 +152,7 @@ class LawSimulation(Simulated):
             place = -1
         elif best[-1] == _SCALES.size - 1:
             place = 0
-        self._scale = float(self._bound * _SCALES[best[place]])
+        return float(self._bound * _SCALES[best[place]])
 
     def doubt(self) -> None:
         """Simulate the last periods in the order in which they were seen, from now on."""
@@ -144,7 +180,8 @@ class LawSimulation(Simulated):
         gain, error = 0.0, 0.0
         if current is not None:
             gain = float(costs[-1] - costs.min())
-            error = self._error_of_gain(np.array([current, best]), rng) if gain > 0 else 0.0
+            both = np.array([current, best])
+            error = self._error_of_gain(both, draw(_LEAST_PATH)) if gain > 0 else 0.0
         bolder = self._bolder(among, best, rng) if not self._in_order else None
         return Choice(best, gain, error, bolder)
 
@@ -153,10 +190,14 @@ class LawSimulation(Simulated):
         return self._bound / 2 if self._scale is None else self._scale
 
     def _candidates(self) -> Array:
+        """Survivors that may be played: while others are left, none that holds no stock."""
+        if self._some is None:
+            self._some = self._holds(self._policies)
+        among = self._some
         stable = self.may_play
-        if stable is None or not stable.any():
-            return self._policies
-        return self._policies[stable]
+        if stable is not None and (among & stable).any():
+            among = among & stable
+        return self._policies[among] if among.any() else self._policies
 
     def _path(self, law: Law, rng: np.random.Generator) -> Draw:
         """Draws paths of demand for a choice."""
@@ -199,19 +240,24 @@ class LawSimulation(Simulated):
             policies = np.vstack([policies, current])
         return policies, self._means(draw(longest), policies)
 
-    def _error_of_gain(self, both: Array, rng: np.random.Generator) -> float:
-        """Standard error of the difference between two policies, by a jackknife."""
-        used = self._tally.sizes.size
-        groups = min(_GROUPS, used)
-        if groups < 2 or self._in_order:
-            return math.inf if groups < 2 else 0.0
-        of_block = _groups(used)
-        shares = stratified(_JACKKNIFE_PATH, rng)
+    def _error_of_gain(self, both: Array, demand: Array) -> float:
+        """Standard error of the difference of two policies: the lesser of two.
+
+        One is that of as many periods of the estimated demand, the other is found by a jackknife,
+        which is wild where nearly all periods were sold out.
+        """
+        ends = np.arange(1, _BATCHES + 1, dtype=np.intp) * (demand.size // _BATCHES)
+        costs = self._simulate(demand[None, : ends[-1]], ends, both)[0]
+        error = float((costs[:, 0] - costs[:, 1]).std() / math.sqrt(ends[0] * self._periods))
+        groups = _groups(self._tally.sizes.size)
+        if groups[-1] < 1 or self._in_order:
+            return error
+        shares = stratified(_JACKKNIFE_PATH, np.random.default_rng(seed_for("gain")))
         gains = []
-        for group in range(groups):
-            law = self._tally.law(self._prior, of_block == group)
+        for group in range(groups[-1] + 1):
+            law = self._tally.law(self._prior, groups == group)
             gains.append(float(np.diff(self._means(self._completed(law, shares), both))[0]))
-        return float(np.std(gains) * math.sqrt(groups - 1))
+        return min(error, float(np.std(gains) * math.sqrt(groups[-1])))
 
     def _bolder(self, policies: Array, best: Policy, rng: np.random.Generator) -> Policy | None:
         """A policy that holds more than the best one, and is better if all unseen demand is near.
@@ -232,9 +278,7 @@ class LawSimulation(Simulated):
         if costs[-1] - costs.min() <= max(needed, 0.0):
             return None
         bolder = finalists[costs.argmin()]
-        end = np.array([_LEAST_PATH], dtype=np.intp)
-        both = np.array([best, bolder])
-        held = self._simulate(draw(_LEAST_PATH)[None], end, both, stock=True)[0, 0]
+        held = self._stock_of(draw(_LEAST_PATH), np.array([best, bolder]))
         return tuple(map(float, bolder)) if held[1] > held[0] else None
 
     def means_of(self, policies: Array) -> Array:
@@ -360,16 +404,16 @@ class LawSimulation(Simulated):
 
     def forget(self) -> None:
         """Drop all records."""
-        self._tally, self._recent = Tally(), np.empty((2, 0))
+        self._tally, self._recent = Tally(self._bound), np.empty((2, 0))
         self._known = self._limit = None
 
     def keep(self, mask: Mask) -> None:
         """Keep only these policies."""
         self._policies = self._policies[mask]
-        self._known = None
+        self._known = self._some = None
 
     def _loaded(self) -> None:
-        self._known = self._limit = None
+        self._known = self._limit = self._some = None
 
 
 def _groups(used: int) -> Indices:

@@ -23,8 +23,11 @@ from iopea.state import Stateful, parts, shaped
 from iopea.systems.shop.product_limit import accumulate
 from iopea.types import Array, Indices, Mask
 
-#: Number of cells and of blocks, and the width of the first cells.
-CELLS, BLOCKS, FIRST_WIDTH = 1024, 64, 2.0**-20
+#: Number of cells and of blocks.
+CELLS, BLOCKS = 1024, 64
+#: Width of the first cells, as a share of the largest stock, and the unit in which demand is summed
+#: up, as a share of that width: sums of whole units don't depend on their order.
+_FIRST_WIDTH, _UNIT = 2.0**-20, 2.0**-12
 #: Share of a cell within which values are equal.
 _ROUNDING = 1e-6
 #: Relative tolerance within which everything was sold.
@@ -92,9 +95,13 @@ class Law:
 class Tally(Stateful):
     """Counts of a shop's records.
 
+    Parameters
+    ----------
+    most : float. About the largest stock.
+
     Examples
     --------
-    >>> tally = Tally()
+    >>> tally = Tally(most=10)
     >>> tally.add(np.array([5.0, 2.0, 5.0]), np.array([1.0, 2.0, 3.0]))
     >>> law = tally.law(scale=1.0)
     >>> law.values, law.below.round(3), law.beyond
@@ -106,13 +113,15 @@ class Tally(Stateful):
         held=shaped(CELLS),
     )  # fmt: skip
 
-    def __init__(self) -> None:
-        self._width = FIRST_WIDTH
+    def __init__(self, most: float) -> None:
+        self._width = _FIRST_WIDTH * 2.0 ** math.floor(math.log2(most))
+        self._unit = _UNIT * self._width
         self._size = 1  # periods of a full block
         self._filled = 0  # records in all blocks
         # Records by block and cell: demand seen, and stock that was sold out.
         self._counts = np.zeros((2, BLOCKS, CELLS), dtype=np.int64)
-        self._totals = np.zeros(CELLS)  # sum of demand seen in each cell
+        # Sum of demand seen in each cell, in units.
+        self._totals = np.zeros(CELLS, dtype=np.int64)
         self._held = np.zeros(CELLS, dtype=np.int64)  # records by their stock
 
     @property
@@ -151,7 +160,7 @@ class Tally(Stateful):
             if self._filled == BLOCKS * self._size:
                 self._join_blocks()
         np.add.at(self._held, held, 1)
-        np.add.at(self._totals, cells[~out], sales[~out])
+        np.add.at(self._totals, cells[~out], np.rint(sales[~out] / self._unit).astype(np.int64))
 
     def _cells(self, values: Array) -> Indices:
         return np.asarray(np.floor(values / self._width + _ROUNDING), dtype=np.intp)
@@ -200,7 +209,7 @@ class Tally(Stateful):
             left_out = self._counts[:, : without.size][:, without].sum(axis=1)
             seen, gone = seen - left_out[0], gone - left_out[1]
         cells = np.flatnonzero(seen)
-        values = self._totals[cells] / self._counts[0].sum(axis=0)[cells]
+        values = self._unit * self._totals[cells] / self._counts[0].sum(axis=0)[cells]
         # Records sold out in a cell tell of demand below it, not in it.
         between = np.append(cells, CELLS - 1) + 1
         gone_by = np.diff(np.cumsum(gone)[between - 1], prepend=0)
@@ -229,7 +238,8 @@ class Tally(Stateful):
         told = self._exposure(seen, gone, cell)
         last = int(np.flatnonzero(seen)[-1]) if seen.any() else 0
         # Where much was sold out far above all demand seen, the tail is that of rare large demand.
-        rare = self._exposure(np.zeros_like(seen), np.where(np.arange(CELLS) > last, gone, 0), last)
+        beyond = np.arange(CELLS) > last
+        rare = self._exposure(np.zeros_like(seen), gone * beyond, min(last + 1, CELLS - 1))
         excess = max(
             (exposure + TAIL_EVENTS * scale) / (events + TAIL_EVENTS)
             for exposure, events in (told, rare)
@@ -240,7 +250,7 @@ class Tally(Stateful):
         """Demand above a cell as far as it was met, and the number of times it ended there."""
         edges = self._width * np.arange(cell, CELLS) - self._width * cell
         counted = self._counts[0].sum(axis=0)[cell:]
-        means = np.divide(self._totals[cell:], counted, where=counted > 0, out=np.zeros(edges.size))
+        means = self._unit * self._totals[cell:] / np.maximum(counted, 1)
         met = (seen[cell:] * (means - self._width * cell)).sum()
         return float(met + (gone[cell:] * edges).sum()), float(seen[cell:].sum())
 

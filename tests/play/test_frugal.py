@@ -1,0 +1,250 @@
+"""Frugal play: a year costs little from any start, and the best policy still survives."""
+
+import numpy as np
+import pytest
+
+from iopea import IOPEA, LostSales, best_in_class, run
+from iopea.demand import Exponential, NegativeBinomial, Poisson
+from iopea.errors import InputError
+from iopea.learners.diagnostics import DEPENDS
+from iopea.play import PLAYERS, Frugal, Maximal, as_player
+from iopea.problems.base import Choice, Evaluator
+from iopea.storage import load_state, save_state
+from iopea.studies.guarantees.truths import Persistent
+from iopea.systems.dual_sourcing import DualSourcing
+from iopea.systems.newsvendor import Newsvendor
+from iopea.systems.queue import ServiceRateQueue
+from iopea.testing.twins import assert_same_state
+
+YEAR = 365
+
+
+def levels(high=20, step=1):
+    return {"low": 0, "high": high, "step": step}
+
+
+def shop(high=20, step=1, lead_time=1, **changes):
+    return LostSales(
+        lead_time=lead_time, holding_cost=1, lost_sales_cost=9, levels=levels(high, step), **changes
+    )
+
+
+def regret(problem, demand, best, seed, steps=YEAR, **settings):
+    learner = IOPEA(problem, **settings)
+    costs = run(learner, problem.simulator(demand, seed=seed), steps).costs.sum()
+    least = problem.simulator(demand, seed=seed).play(best, steps).costs.sum()
+    return (costs - least) / least
+
+
+def test_names_classes_and_objects_are_taken():
+    assert isinstance(as_player("frugal"), Frugal)
+    assert isinstance(as_player(Maximal), Maximal)
+    mine = Frugal(inertia=2.0)
+    assert as_player(mine) is mine
+    assert set(PLAYERS) == {"maximal", "frugal"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"play": "boldly"}, "Unknown play 'boldly'"),
+        ({"play": 3}, "play is a name, a class or an instance of Player, not 3"),
+        ({"play": "frugal", "rule": "published"}, "there is no rule 'published'"),
+        ({"play": "frugal", "restart": "return"}, "there is no restart 'return'"),
+        ({"play": "frugal", "start": 21}, "The start 21 is not a policy of the class"),
+        ({"play": "frugal", "start": (3, 4)}, "The start 3, 4 is not a policy"),
+        ({"play": "maximal", "start": 3}, "Use play = 'frugal'"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(settings, words):
+    with pytest.raises(InputError, match=words):
+        IOPEA(shop(), horizon=100, **settings)
+
+
+def test_a_problem_without_demand_is_refused():
+    queue, _ = ServiceRateQueue.example()
+    with pytest.raises(InputError, match="use play = 'maximal'"):
+        IOPEA(queue, play="frugal")
+
+
+def test_play_begins_with_the_start_and_without_one_far_below_the_top():
+    assert IOPEA(shop(), play="frugal", start=7).ask().policy == (7.0,)
+    assert IOPEA(shop(high=640), play="frugal").ask().policy == (10.0,)
+    assert IOPEA(shop(high=5), play="frugal").ask().policy == (1.0,)
+
+
+@pytest.mark.parametrize("start", [2, 4, 8, 16])
+def test_a_year_costs_a_fraction_of_what_maximal_play_costs(start):
+    """Best level 8 of 0 to 20; maximal play pays about half of the least cost in a year."""
+    problem, demand = shop(), Poisson(mean=3)
+    frugal = [regret(problem, demand, (8.0,), s, play="frugal", start=start) for s in range(8)]
+    maximal = [regret(problem, demand, (8.0,), s) for s in range(8)]
+    assert np.mean(frugal) < 0.15
+    assert np.mean(frugal) < np.mean(maximal) / 3
+
+
+def test_a_range_ten_times_as_wide_costs_next_to_nothing():
+    demand = Poisson(mean=3)
+    narrow, wide = (
+        np.mean([regret(shop(high), demand, (8.0,), s, play="frugal", start=4) for s in range(8)])
+        for high in (20, 200)
+    )
+    assert wide < 1.2 * narrow + 0.005
+
+
+def test_the_start_is_left_only_for_more_than_noise():
+    """Choices that are better by half a standard error don't move it, by two they do."""
+
+    class Says(Evaluator):
+        gain = 0.5
+
+        def observe(self, trajectory, evaluate):
+            return 0
+
+        def choose(self, current=None):
+            return Choice((9.0,), self.gain, 1.0)
+
+        at_start = estimates = forget = keep = None
+
+    player, evaluator = Frugal(), Says()
+    player.begin((5.0,))
+    assert player.choose(evaluator, lambda policy: True) == (5.0,)
+    assert player.recommended == (5.0,)
+    evaluator.gain = 2.0
+    assert player.choose(evaluator, lambda policy: True) == (9.0,)
+    evaluator.gain = 0.0
+    assert player.choose(evaluator, lambda policy: True) == (9.0,)
+    eliminated = Frugal()
+    eliminated.begin((5.0,))
+    assert eliminated.choose(evaluator, lambda policy: False) == (9.0,)
+
+
+def test_what_is_played_to_learn_more_is_not_recommended():
+    class Bold(Evaluator):
+        def observe(self, trajectory, evaluate):
+            return 0
+
+        def choose(self, current=None):
+            return Choice((3.0,), 5.0, 1.0, bolder=(12.0,))
+
+        at_start = estimates = forget = keep = None
+
+    player = Frugal()
+    player.begin((5.0,))
+    assert player.choose(Bold(), lambda policy: True) == (12.0,)
+    assert player.recommended == (3.0,)
+
+
+def test_it_chooses_after_every_step_at_first_and_by_growing_stretches_later():
+    player = Frugal()
+    assert [player.review(steps) for steps in (0, 5, 19, 20, 1000)] == [1, 1, 1, 2, 100]
+
+
+@pytest.mark.parametrize("cut", [1, 50, 333])
+def test_two_runs_equal_one(cut):
+    problem, demand = shop(), Poisson(mean=3)
+    one, two = (IOPEA(problem, play="frugal", start=4) for _ in range(2))
+    whole = run(one, problem.simulator(demand, seed=1), 700).costs
+    simulator = problem.simulator(demand, seed=1)
+    parts = [run(two, simulator, cut).costs, run(two, simulator, 700 - cut).costs]
+    np.testing.assert_array_equal(whole, np.concatenate(parts))
+    assert_same_state(one.state_dict(), two.state_dict())
+
+
+def test_a_shop_that_reports_once_a_day_learns_the_same():
+    problem, demand = shop(), Exponential(mean=3)
+    daily, rarely = (IOPEA(problem, play="frugal", start=4) for _ in range(2))
+    run(rarely, problem.simulator(demand, seed=1), 300)
+    simulator = problem.simulator(demand, seed=1)
+    for _ in range(300):
+        daily.tell(simulator.play(daily.ask().policy, 1).trajectory)
+    assert_same_state(daily.state_dict(), rarely.state_dict())
+    assert daily.recommend() == rarely.recommend()
+
+
+@pytest.mark.parametrize("steps", [1, 60, 500])
+def test_saved_and_loaded_it_goes_on_with_the_same_bits(steps, tmp_path):
+    problem, demand = shop(), Poisson(mean=3)
+    learner, other = (IOPEA(problem, play="frugal", start=4) for _ in range(2))
+    simulator = problem.simulator(demand, seed=1)
+    run(learner, simulator, steps)
+    save_state(learner.state_dict(), tmp_path / "state.zip")
+    other.load_state_dict(load_state(tmp_path / "state.zip"))
+    assert other.recommend() == learner.recommend()
+    trajectory = simulator.play(learner.ask().policy, 40).trajectory
+    for each in (learner, other):
+        each.tell(trajectory)
+    assert_same_state(learner.state_dict(), other.state_dict())
+
+
+def test_history_of_other_levels_is_taken():
+    problem, demand = shop(), Poisson(mean=3)
+    learner = IOPEA(problem, play="frugal", start=4)
+    simulator = problem.simulator(demand, seed=1)
+    for level in (12.0, 3.0, 9.0):
+        learner.tell(simulator.play((level,), 150).trajectory)
+    assert abs(learner.recommend()[0] - 8) <= 1
+
+
+def test_the_best_level_is_found_and_the_worst_are_eliminated():
+    problem, demand = shop(lead_time=3), NegativeBinomial(mean=2, size=2)
+    learner = IOPEA(problem, play="frugal", start=3)
+    run(learner, problem.simulator(demand, seed=2), 20_000)
+    assert learner.survivors < 10
+    best = best_in_class(problem.simulator(demand)).policy
+    assert abs(learner.recommend()[0] - best[0]) <= 1
+    assert learner.survives(best)
+
+
+def test_dependent_demand_is_seen_in_order_and_eliminates_nothing():
+    problem = shop(high=30)
+    learner = IOPEA(problem, play="frugal", start=10)
+    run(learner, problem.simulator(Persistent(mean=3, correlation=0.8), seed=1), 4000)
+    before = learner.survivors
+    assert any(DEPENDS in warning for warning in learner.warnings)
+    run(learner, problem.simulator(Persistent(mean=3, correlation=0.8), seed=2), 3000)
+    assert learner.survivors == before
+
+
+def two_suppliers(**policies):
+    return DualSourcing(
+        regular_lead_time=2, expedited_lead_time=0, holding_cost=1, lost_sales_cost=9,
+        regular_cost=0.1, expedited_cost=0.5, **policies,
+    )  # fmt: skip
+
+
+FAMILIES = {
+    "capped": LostSales(
+        lead_time=1, holding_cost=1, lost_sales_cost=9,
+        policies={"kind": "capped-base-stock", "levels": levels(), "caps": levels(6)},
+    ),
+    "s-S": LostSales(
+        lead_time=1, holding_cost=1, lost_sales_cost=9, fixed_order_cost=5,
+        policies={
+            "kind": "s-S", "reorder_levels": levels(12), "order_up_to_levels": levels(20),
+        },
+    ),
+    "constant": LostSales(
+        lead_time=1, holding_cost=1, lost_sales_cost=9,
+        policies={"kind": "constant-order", "orders": levels(5, 0.5)},
+    ),
+    "cases": shop(order_multiple=6),
+    "dual-index": two_suppliers(expedited_levels=levels(12), regular_levels=levels(16)),
+    "surge": two_suppliers(
+        policies={"kind": "base-surge", "orders": levels(4, 0.5), "levels": levels(12)}
+    ),
+    "newsvendor": Newsvendor(overage_cost=1, underage_cost=9, levels=levels(20)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_driven_by_demand_plays_frugally(name):
+    """In a year it pays less than maximal play; regret is that to what is recommended later."""
+    problem, demand = FAMILIES[name], Poisson(mean=3)
+    frugal, maximal = IOPEA(problem, play="frugal"), IOPEA(problem)
+    cost = [
+        run(learner, problem.simulator(demand, seed=4), YEAR).costs.sum()
+        for learner in (frugal, maximal)
+    ]
+    assert cost[0] < 1.02 * cost[1]
+    assert frugal.survives(frugal.recommend()) or frugal.survivors > 1

@@ -1,0 +1,156 @@
+"""Counts of censored sales: the same distribution as from the records, in bounded memory."""
+
+import json
+
+import numpy as np
+import pytest
+
+from iopea.systems.shop.product_limit import ProductLimit
+from iopea.systems.shop.tally import BLOCKS, CELLS, Tally, stratified
+
+
+def records(periods, seed=0, most=12, continuous=False):
+    """Stock in random amounts, and sales of a demand that is often larger."""
+    rng = np.random.default_rng(seed)
+    stock = rng.integers(1, most, periods).astype(float)
+    demand = (
+        rng.exponential(4.0, periods) if continuous else rng.poisson(4.0, periods).astype(float)
+    )
+    return stock, np.minimum(demand, stock)
+
+
+def filled(stock, sales):
+    tally = Tally(most=12)
+    tally.add(stock, sales)
+    return tally
+
+
+@pytest.mark.parametrize("periods", [1, 7, 64, 65, 1000])
+def test_whole_units_give_the_product_limit_estimate_exactly(periods):
+    stock, sales = records(periods)
+    law, exact = filled(stock, sales).law(scale=1.0), ProductLimit(sales, sales >= stock)
+    known = np.isfinite(exact.values)  # the rest is at infinity
+    np.testing.assert_array_equal(law.values, exact.values[known])
+    np.testing.assert_allclose(np.diff(law.below), exact.probabilities[known], rtol=1e-12)
+    assert law.beyond == pytest.approx(exact.beyond, abs=1e-12)
+
+
+def test_continuous_demand_is_binned_so_finely_that_the_mean_hardly_changes():
+    stock, sales = records(20_000, continuous=True)
+    law, exact = filled(stock, sales).law(scale=1.0), ProductLimit(sales, sales >= stock)
+    most = np.array([2.0, 5.0, 9.0])
+    np.testing.assert_allclose(law.means(most), exact.means(most), rtol=2e-4)
+
+
+@pytest.mark.parametrize("cut", [1, 37, 64, 100, 777])
+def test_records_told_in_pieces_give_the_same_bits(cut):
+    stock, sales = records(800, continuous=True)
+    whole, parts = filled(stock, sales), Tally(most=12)
+    for first in range(0, 800, cut):
+        parts.add(stock[first : first + cut], sales[first : first + cut])
+    one, other = whole.state_dict(), parts.state_dict()
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def test_a_block_left_out_leaves_the_estimate_of_all_others():
+    stock, sales = records(256)
+    tally = filled(stock, sales)
+    size = int(tally.sizes[0])
+    without = np.arange(tally.sizes.size) == 2
+    rest = np.ones(256, dtype=bool)
+    rest[2 * size : 3 * size] = False
+    expected = filled(stock[rest], sales[rest]).law(scale=1.0)
+    law = tally.law(scale=1.0, without=without)
+    np.testing.assert_array_equal(law.values, expected.values)
+    np.testing.assert_allclose(law.below, expected.below, rtol=1e-12)
+
+
+def test_neither_cells_nor_blocks_grow_with_the_age_of_the_shop():
+    tally = Tally(most=12)
+    sizes = []
+    for seed in range(40):
+        tally.add(*records(5_000, seed, continuous=True))
+        sizes.append(len(tally.entries))
+    assert tally.records == 200_000
+    assert tally.sizes.sum() == 200_000
+    assert tally.sizes.size <= BLOCKS
+    assert max(sizes) <= BLOCKS * CELLS
+    assert sizes[-1] < 3 * sizes[5]
+
+
+def test_a_much_larger_stock_joins_cells_and_loses_no_record():
+    stock, sales = records(500)
+    tally = filled(stock, sales)
+    before = tally.law(scale=1.0)
+    tally.add(np.array([4000.0]), np.array([3.0]))
+    after = tally.law(scale=1.0)
+    assert tally.records == 501
+    assert tally.with_stock(np.array([0.0, 3999.0])).tolist() == [501, 1]
+    assert after.values.size < before.values.size
+
+
+def test_periods_without_stock_say_nothing():
+    tally = filled(np.array([0.0, 3.0]), np.array([0.0, 1.0]))
+    assert tally.records == 1
+
+
+def test_periods_are_counted_by_their_stock():
+    tally = filled(np.array([2.0, 5.0, 5.0, 9.0]), np.array([1.0, 5.0, 2.0, 2.0]))
+    assert tally.with_stock(np.array([0.0, 2.0, 5.0, 6.0, 10.0, 1e9])).tolist() == [
+        4,
+        4,
+        3,
+        1,
+        0,
+        0,
+    ]
+
+
+def test_where_few_records_tell_of_larger_demand_the_estimate_ends():
+    stock = np.array([4.0] * 50 + [20.0] * 2)
+    sales = np.array([1.0, 2.0] * 25 + [3.0, 18.0])
+    law = filled(stock, sales).law(scale=1.0, at_risk=3)
+    assert law.values.tolist() == [1.0]
+    assert law.beyond == pytest.approx(27 / 52)
+    assert law.end == pytest.approx(2.0, abs=0.1)
+
+
+def test_the_tail_is_that_of_exponential_demand():
+    """In most runs; a gap below the stock, as long as by chance, makes it longer in a few."""
+    stock = np.full(4000, 5.0)
+    laws = [
+        filled(stock, np.minimum(np.random.default_rng(seed).exponential(4.0, 4000), stock)).law(
+            1.0
+        )
+        for seed in range(15)
+    ]
+    assert np.mean([law.beyond for law in laws]) == pytest.approx(np.exp(-5 / 4), abs=0.01)
+    assert np.median([law.excess for law in laws]) == pytest.approx(4.0, rel=0.15)
+
+
+def test_rare_demand_far_above_all_that_was_seen_has_a_long_tail():
+    """Five of a hundred periods are sold out at 30, all others sell up to 4."""
+    stock, sales = np.full(100, 30.0), np.tile([0.0, 1.0, 2.0, 3.0, 4.0], 20)
+    sales[::20] = 30.0
+    assert filled(stock, sales).law(scale=1.0).excess > 50
+
+
+def test_a_state_survives_json():
+    tally, other = filled(*records(300, continuous=True)), Tally(most=12)
+    state = {
+        name: value.tolist() if isinstance(value, np.ndarray) else value
+        for name, value in tally.state_dict().items()
+    }
+    other.load_state_dict(json.loads(json.dumps(state)))
+    for each in (tally, other):
+        each.add(*records(50, 9))
+    one, two = tally.law(scale=1.0), other.law(scale=1.0)
+    np.testing.assert_array_equal(one.below, two.below)
+    np.testing.assert_array_equal(one.values, two.values)
+
+
+def test_shares_cover_every_part_once():
+    shares = stratified(1000, np.random.default_rng(0))
+    assert (np.sort((shares * 1000).astype(int)) == np.arange(1000)).all()
