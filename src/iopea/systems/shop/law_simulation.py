@@ -75,7 +75,7 @@ class LawSimulation(Simulated):
 
     Tests use a jackknife: the distribution is estimated again without each block of records, and
     candidates are simulated on the same quantiles. The error that is due to the length of the path
-    is allowed for.
+    is added.
     """
 
     sees_beyond = True
@@ -324,14 +324,15 @@ class LawSimulation(Simulated):
         law = self._tally.law(self._prior)
         most = max(_TESTED // len(policies), _JACKKNIFE_PATH)
         periods = int(np.clip(_TEST_PER_RECORD * records, _LEAST_PATH, min(most, _MOST_PATH)))
-        shares = stratified(periods, rng)
+        ends = np.arange(1, sizes.size + 1, dtype=np.intp) * max(periods // sizes.size, 1)
+        shares = stratified(int(ends[-1]), rng)
         far = max(law.end, float(law.values[-1]) if law.values.size else 0.0)
         low = law.at(shares, far)
-        means = self._means(low, policies)
+        batches = self._simulate(low[None], ends, policies)[0] / ends[0]
+        means = batches.mean(axis=0)
         held = self._mean_stock(low[:_LEAST_PATH])
-        sums = sizes[:, None] * means + self._law_error(sizes, rng) * math.sqrt(
-            1 + records / periods
-        )
+        # The error of the estimated demand, and that of a path of finite length.
+        sums = self._law_error(sizes, rng) + sizes[:, None] * batches
         effective = self._effective_steps(held)
         effect = self._effect(held)
         if law.beyond <= 0:
