@@ -61,6 +61,8 @@ _COMPARED, _PRIOR_PATH = 128, 1024
 _FIRST_SHARE = 64
 #: Periods without sales in which a policy shows whether it holds stock.
 _UNSOLD = 4
+#: Periods that must have had a stock beyond which demand counts as unseen: so many, and a share.
+_FEWEST_BOUND, _SHARE_BOUND = 32, 0.1
 #: Stands for demand beyond all stock, in units of the largest inventory position.
 _BEYOND = 1e4
 #: Share of a standard error that unknown demand may change an estimate by.
@@ -326,50 +328,98 @@ class LawSimulation(Simulated):
         periods = int(np.clip(_TEST_PER_RECORD * records, _LEAST_PATH, min(most, _MOST_PATH)))
         ends = np.arange(1, sizes.size + 1, dtype=np.intp) * max(periods // sizes.size, 1)
         shares = stratified(int(ends[-1]), rng)
-        far = max(law.end, float(law.values[-1]) if law.values.size else 0.0)
-        low = law.at(shares, far)
-        batches = self._simulate(low[None], ends, policies)[0] / ends[0]
-        means = batches.mean(axis=0)
+        low = law.at(shares, law.last)
+        sums, means = self._sums(sizes, low, ends, policies)
+        sums += self._law_error(sizes, rng)
         held = self._mean_stock(low[:_LEAST_PATH])
-        # The error of the estimated demand, and that of a path of finite length.
-        sums = self._law_error(sizes, rng) + sizes[:, None] * batches
-        effective = self._effective_steps(held)
-        effect = self._effect(held)
-        if law.beyond <= 0:
-            return Estimates(sums, sizes, effective_steps=effective, effect=effect)
-        high = self._means(law.at(shares, _BEYOND * self._bound), policies)
-        change = np.abs(high - means)
-        error = np.sqrt(((sums - sizes[:, None] * means) ** 2).sum(axis=0)) / records
-        told = change <= np.maximum(_NEGLIGIBLE * error, self._tolerance)
+        effective, effect = self._effective_steps(held), self._effect(held)
+        unsure = np.zeros(len(policies))
+        told = np.ones(len(policies), dtype=np.bool_)
+        if law.beyond > 0:
+            change = np.abs(self._means(law.at(shares, self._endless), policies) - means)
+            error = np.sqrt(((sums - sizes[:, None] * means) ** 2).sum(axis=0)) / records
+            told = change <= np.maximum(_NEGLIGIBLE * error, self._tolerance)
+            unsure = np.where(change > self._tolerance, change, 0.0)
+        self._bound_unseen(sizes, shares, ends, rng, means, sums, effective, unsure, told)
         return Estimates(
             sums * told,
-            sizes[:, None] * told,
+            sizes if told.all() else sizes[:, None] * told,
             effective_steps=effective,
             effect=effect,
-            unsure=np.where(change > self._tolerance, change, 0.0),
+            unsure=unsure if unsure.any() else None,
         )
 
-    def _law_error(self, sizes: Array, rng: np.random.Generator) -> Array:
-        """Deviations of the cost sums of each block, by a jackknife; they add up to 0."""
+    @property
+    def _endless(self) -> float:
+        """Stands for demand beyond all stock."""
+        return float(_BEYOND * self._bound)
+
+    def _sums(
+        self, sizes: Array, demand: Array, ends: Indices, policies: Array
+    ) -> tuple[Array, Array]:
+        """Batch costs on a path, each for as many periods as a block has, and mean costs."""
+        batches = self._simulate(demand[None], ends, policies)[0] / ends[0]
+        return sizes[:, None] * batches, batches.mean(axis=0)
+
+    def _bound_unseen(
+        self,
+        sizes: Array,
+        shares: Array,
+        ends: Indices,
+        rng: np.random.Generator,
+        means: Array,
+        sums: Array,
+        effective: Array,
+        unsure: Array,
+        told: Mask,
+    ) -> None:
+        """Bound the cost of policies that hold more stock than was held, in place.
+
+        That demand exceeded a stock is seen in all periods that had it, however large it was. So
+        the cost of such a policy is at least what it is if all demand beyond that stock is endless,
+        and that of the best one at most what it is if none exceeds it. As a bound is no estimate,
+        policies whose bound is below the estimated best cost are left without one.
+        """
+        enough = max(_FEWEST_BOUND, _SHARE_BOUND * self._periods)
+        most = self._tally.held_by(enough)
+        few = (effective < enough) | ~told
+        judged = told & ~few
+        if most <= 0 or not few.any() or not judged.any():
+            return
+        law = self._tally.law(self._prior, up_to=most)
+        best = np.flatnonzero(judged)[means[judged].argmin()]
+        dearer = self._means(law.at(shares, most), self._policies[[best]])[0] - means[best]
+        other = copy(self)
+        other._policies = self._policies[few]
+        bounds, least = other._sums(sizes, law.at(shares, self._endless), ends, other._policies)
+        bounds += other._law_error(sizes, rng, most)
+        above = least > means[best]
+        told[few] = above
+        sums[:, few] = bounds
+        effective[few] = enough
+        unsure[few] = np.where(above, max(float(dearer), 0.0), 0.0)
+
+    def _law_error(
+        self, sizes: Array, rng: np.random.Generator, up_to: float | None = None
+    ) -> Array:
+        """Deviations of the cost sums of each block, by a jackknife; they add up to 0.
+
+        With ``up_to``, all demand beyond this stock is endless; otherwise as small as possible.
+        """
         if sizes.size < 2:
             return np.zeros((sizes.size, len(self._policies)))
         some, nearest = self._representatives()
         shares = stratified(_JACKKNIFE_PATH, rng)
         blocks = np.arange(sizes.size)
-        left_out = np.array(
-            [
-                self._means(self._without(blocks == block, shares), self._policies[some])
-                for block in blocks
-            ]
-        )
-        change = (sizes.sum() - sizes)[:, None] * (left_out.mean(axis=0) - left_out)
+        left_out = []
+        for block in blocks:
+            law = self._tally.law(self._prior, blocks == block, up_to=up_to)
+            demand = law.at(shares, law.last if up_to is None else self._endless)
+            left_out.append(self._means(demand, self._policies[some]))
+        costs = np.array(left_out)
+        change = (sizes.sum() - sizes)[:, None] * (costs.mean(axis=0) - costs)
         change -= sizes[:, None] * (change.sum(axis=0) / sizes.sum())
         return np.asarray(change[:, nearest])
-
-    def _without(self, blocks: Mask, shares: Array) -> Array:
-        law = self._tally.law(self._prior, blocks)
-        far = max(law.end, float(law.values[-1]) if law.values.size else 0.0)
-        return law.at(shares, far)
 
     def _effective_steps(self, held: Array | None) -> Array:
         """Effective sample size of each candidate."""

@@ -72,6 +72,11 @@ class Law:
             drawn[~known] = self._tail(shares[~known], far)
         return drawn
 
+    @property
+    def last(self) -> float:
+        """The least value that demand beyond the end may have."""
+        return max(self.end, float(self.values[-1]) if self.values.size else 0.0)
+
     def means(self, most: Array) -> Array:
         """Mean of demand up to each of these sizes, where demand beyond the end counts in full.
 
@@ -189,12 +194,22 @@ class Tally(Stateful):
             sizes[-1] = self._filled - (used - 1) * self._size
         return sizes
 
+    def held_by(self, periods: float) -> float:
+        """The largest stock that so many records had, up to the width of a cell; 0 if none."""
+        return self._width * self._last(self._held, math.ceil(periods))
+
     def with_stock(self, sizes: Array) -> Indices:
         """Number of records whose stock was at least each of these sizes [n(x)]."""
         at_least = np.append(np.cumsum(self._held[::-1])[::-1], 0)
         return np.asarray(at_least[np.minimum(self._cells(sizes), CELLS)])
 
-    def law(self, scale: float, without: Mask | None = None, at_risk: int = 0) -> Law:
+    def law(
+        self,
+        scale: float,
+        without: Mask | None = None,
+        at_risk: int = 0,
+        up_to: float | None = None,
+    ) -> Law:
         """The product-limit estimate with an exponential tail.
 
         Parameters
@@ -203,6 +218,7 @@ class Tally(Stateful):
         without : mask of blocks, optional. Blocks to leave out.
         at_risk : int. The estimate ends where fewer records than this tell of larger demand; the
             tail has the rest, and begins there.
+        up_to : float, optional. The same, but it ends at this stock.
         """
         seen, gone = self._counts.sum(axis=1)
         if without is not None:
@@ -214,6 +230,8 @@ class Tally(Stateful):
         between = np.append(cells, CELLS - 1) + 1
         gone_by = np.diff(np.cumsum(gone)[between - 1], prepend=0)
         end = self._last(seen + gone, at_risk) if at_risk else CELLS
+        if up_to is not None:
+            end = int(self._cells(np.array([up_to]))[0])
         known = int(np.searchsorted(cells, end))
         if known < cells.size:  # what lies beyond counts as sold out
             gone_by = np.append(gone_by[:known], gone_by[known:].sum() + seen[cells[known:]].sum())
@@ -221,7 +239,7 @@ class Tally(Stateful):
         below, beyond = accumulate(seen[cells], gone_by)
         if not beyond > 0:
             return Law(values, below, 0.0, 0.0, 0.0)
-        if at_risk:
+        if end < CELLS:
             return Law(values, below, beyond, end * self._width, 0.0)
         return Law(values, below, beyond, *self._tail(seen, gone, scale))
 
