@@ -102,6 +102,12 @@ _HOMES = {
     "Paired": "iopea.elimination.paired",
     "Theorem": "iopea.elimination.theorem",
     "Published": "iopea.elimination.published",
+    # ways to play
+    "Player": "iopea.play.player",
+    "PLAYERS": "iopea.play",
+    "Frugal": "iopea.play.frugal",
+    "Maximal": "iopea.play.maximal",
+    "Choice": "iopea.problems.base",
     # data exchanged by learner, problem and simulator
     "Play": "iopea.types",
     "Trajectory": "iopea.types",
@@ -180,10 +186,15 @@ if TYPE_CHECKING:
     from iopea.orders.checking import check_order as check_order
     from iopea.orders.checking import discover_order as discover_order
     from iopea.orders.checking import gather_evidence as gather_evidence
+    from iopea.play import PLAYERS as PLAYERS
+    from iopea.play.frugal import Frugal as Frugal
+    from iopea.play.maximal import Maximal as Maximal
+    from iopea.play.player import Player as Player
     from iopea.policies import Box as Box
     from iopea.policies import Finite as Finite
     from iopea.policies import PolicyClass as PolicyClass
     from iopea.problem_files import read_problem as read_problem
+    from iopea.problems.base import Choice as Choice
     from iopea.problems.base import Constants as Constants
     from iopea.problems.base import Evaluator as Evaluator
     from iopea.problems.base import PolicyController as PolicyController

@@ -35,6 +35,17 @@ def learn(
         str | None,
         typer.Option(help="Elimination rule of iopea: paired (default), theorem or published."),
     ] = None,
+    play: Annotated[
+        str | None,
+        typer.Option(help="How iopea plays: maximal (default), or frugal, the best by estimate."),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            help="The policy in force before the first step, for play frugal: its parameters, "
+            "separated by commas."
+        ),
+    ] = None,
     restart: Annotated[
         str | None,
         typer.Option(
@@ -69,7 +80,14 @@ def learn(
 
     problem, truth = default_problem() if file is None else read_problem(file)
     kind = learner_named(learner)
-    options = {"rule": rule, "restart": restart, "delta": delta, "radius": radius}
+    options = {
+        "rule": rule,
+        "play": play,
+        "start": None if start is None else _policy_of(start),
+        "restart": restart,
+        "delta": delta,
+        "radius": radius,
+    }
     given = {name: value for name, value in options.items() if value is not None}
     chosen = _settings(kind, given, settings or [])
 
@@ -93,6 +111,16 @@ def learn(
         _print(report, first.title, best, runs)
         if plot is not None:
             typer.echo(f"Figure written to {plot}.")
+
+
+def _policy_of(text: str) -> tuple[float, ...]:
+    """A policy from its parameters, separated by commas."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"--start takes numbers separated by commas, such as 12 or 4,18, not {text!r}."
+        ) from None
 
 
 def _settings(kind: type[iopea.Learner], given: dict[str, Any], pairs: list[str]) -> dict[str, Any]:

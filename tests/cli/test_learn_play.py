@@ -1,0 +1,38 @@
+"""How to play, on the command line."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from iopea.cli.app import app
+
+
+def learn(*options):
+    return CliRunner().invoke(app, ["learn", "--horizon", "300", "--seeds", "2", *options])
+
+
+def test_frugal_play_from_the_policy_in_force_costs_less_in_a_year():
+    costs = {}
+    for options in ((), ("--play", "frugal", "--start", "3.5")):
+        done = learn("--json", *options)
+        assert done.exit_code == 0, done.output
+        report = json.loads(done.stdout)
+        costs[report["settings"]["play"]] = [run["average_cost"] for run in report["runs"]]
+    assert max(costs["frugal"]) < 0.8 * min(costs["maximal"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--play", "frugal", "--start", "high"), "--start takes numbers separated by commas"),
+        (("--play", "frugal", "--start", "99"), "The start 99 is not a policy of the class"),
+        (("--start", "3"), "Use play = 'frugal'"),
+        (("--play", "boldly"), "Unknown play 'boldly'"),
+        (("--learner", "erm", "--play", "frugal"), "--play is not a setting of erm"),
+    ],
+)
+def test_wrong_wishes_are_refused_in_a_sentence(options, words):
+    done = learn(*options)
+    assert done.exit_code != 0
+    assert words in " ".join(str(done.exception or done.output).split())
