@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
@@ -123,3 +123,22 @@ NonNegative = Annotated[float, BeforeValidator(_nonnegative)]
 Positive = Annotated[float, BeforeValidator(_positive)]
 Probability = Annotated[float, BeforeValidator(_probability)]
 Count = Annotated[int, BeforeValidator(_count)]
+
+
+def made_of(kind: str, given: object, base: Any, known: Mapping[str, type[Value]]) -> Value:
+    """An exchangeable object from its name, its class or an instance.
+
+    >>> made_of("number", "whole", int, {"whole": int})
+    0
+    """
+    if isinstance(given, base):
+        return cast(Value, given)
+    if isinstance(given, type) and issubclass(given, base):
+        return cast(Value, given())
+    if not isinstance(given, str):
+        raise InputError(
+            f"A {kind} is a name, a class or an instance of {base.__name__}, not {given!r}."
+        )
+    if given not in known:
+        raise unknown(kind, given, known)
+    return known[given]()

@@ -92,27 +92,27 @@ def test_a_range_ten_times_as_wide_costs_next_to_nothing():
     assert wide < 1.2 * narrow + 0.005
 
 
+class Says(Evaluator):
+    """Always says the same."""
+
+    at_start = estimates = forget = keep = observe = None
+
+    def __init__(self, choice):
+        self.choice = choice
+
+    def choose(self, current=None):
+        return self.choice
+
+
 def test_the_start_is_left_only_for_more_than_noise():
     """Choices that are better by half a standard error don't move it, by two they do."""
-
-    class Says(Evaluator):
-        gain = 0.5
-
-        def observe(self, trajectory, evaluate):
-            return 0
-
-        def choose(self, current=None):
-            return Choice((9.0,), self.gain, 1.0)
-
-        at_start = estimates = forget = keep = None
-
-    player, evaluator = Frugal(), Says()
+    player, evaluator = Frugal(), Says(Choice((9.0,), 0.5, 1.0))
     player.begin((5.0,))
     assert player.choose(evaluator, lambda policy: True) == (5.0,)
     assert player.recommended == (5.0,)
-    evaluator.gain = 2.0
+    evaluator.choice = Choice((9.0,), 2.0, 1.0)
     assert player.choose(evaluator, lambda policy: True) == (9.0,)
-    evaluator.gain = 0.0
+    evaluator.choice = Choice((9.0,), 0.0, 1.0)
     assert player.choose(evaluator, lambda policy: True) == (9.0,)
     eliminated = Frugal()
     eliminated.begin((5.0,))
@@ -120,18 +120,11 @@ def test_the_start_is_left_only_for_more_than_noise():
 
 
 def test_what_is_played_to_learn_more_is_not_recommended():
-    class Bold(Evaluator):
-        def observe(self, trajectory, evaluate):
-            return 0
-
-        def choose(self, current=None):
-            return Choice((3.0,), 5.0, 1.0, bolder=(12.0,))
-
-        at_start = estimates = forget = keep = None
-
     player = Frugal()
     player.begin((5.0,))
-    assert player.choose(Bold(), lambda policy: True) == (12.0,)
+    assert player.choose(Says(Choice((3.0,), 5.0, 1.0, bolder=(12.0,))), lambda policy: True) == (
+        12.0,
+    )
     assert player.recommended == (3.0,)
 
 

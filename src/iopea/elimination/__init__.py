@@ -19,7 +19,7 @@ from iopea.elimination.paired import Paired
 from iopea.elimination.published import Published
 from iopea.elimination.rule import Rule
 from iopea.elimination.theorem import Theorem
-from iopea.errors import InputError, unknown
+from iopea.model import made_of
 
 #: Every rule by its name; a new rule is one more entry.
 RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Paired, Theorem, Published)}
@@ -31,12 +31,4 @@ def as_rule(rule: object) -> Rule:
     >>> as_rule("paired").name
     'paired'
     """
-    if isinstance(rule, Rule):
-        return rule
-    if isinstance(rule, type) and issubclass(rule, Rule):
-        return rule()
-    if not isinstance(rule, str):
-        raise InputError(f"A rule is a name, a class or an instance of Rule, not {rule!r}.")
-    if rule not in RULES:
-        raise unknown("rule", rule, RULES)
-    return RULES[rule]()
+    return made_of("rule", rule, Rule, RULES)

@@ -436,8 +436,7 @@ class IOPEA(Learner):
         done = 0
         while done < len(trajectory):
             due = self._returning or trajectory.policy == self._queue[0]
-            useful = due or self.player.chooses
-            useful = useful or self._informs(trajectory.policy, self._queue[0])
+            useful = due or self.player.chooses or self._informs(trajectory.policy, self._queue[0])
             part = trajectory.part(done, done + self._ask().steps if useful else len(trajectory))
             done += len(part)
             if due and not self._returning:

@@ -211,7 +211,7 @@ class Listed(Pool):
             finer = self.evaluator.means_of(self.surviving)
             means = means if finer is None else np.where(np.isnan(means), np.nan, finer)
         best = self._best_of(means)
-        return best if best is None or self._spacing is None else self._refined(best)
+        return best if best is None else self.refined(best)
 
     def _best_of(self, means: Array) -> Policy | None:
         if not np.isfinite(means).any():

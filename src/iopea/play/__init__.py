@@ -10,7 +10,7 @@ what survives: the guarantee of the rule holds under each of them.
     grown by a tenth later.
 """
 
-from iopea.errors import InputError, unknown
+from iopea.model import made_of
 from iopea.play.frugal import Frugal
 from iopea.play.maximal import Maximal
 from iopea.play.player import Player
@@ -25,12 +25,4 @@ def as_player(play: object) -> Player:
     >>> as_player("maximal").name
     'maximal'
     """
-    if isinstance(play, Player):
-        return play
-    if isinstance(play, type) and issubclass(play, Player):
-        return play()
-    if not isinstance(play, str):
-        raise InputError(f"play is a name, a class or an instance of Player, not {play!r}.")
-    if play not in PLAYERS:
-        raise unknown("play", play, PLAYERS)
-    return PLAYERS[play]()
+    return made_of("play", play, Player, PLAYERS)

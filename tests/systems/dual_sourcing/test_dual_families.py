@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import iopea
+from environments import drive
 from iopea import IOPEA, InputError
 from iopea.demand import Poisson
 from iopea.envs import DualSourcingEnv
@@ -195,13 +196,7 @@ def test_a_good_policy_is_learned(problem, bound):
 )
 def test_the_environment_costs_what_the_simulator_does(problem, policy):
     env = DualSourcingEnv(problem=problem, demand=DEMAND, reveal_demand=True)
-    observation, _ = env.reset(seed=3)
-    infos = []
-    for _ in range(150):
-        observation, reward, _, _, info = env.step(env.policy_action(policy, observation))
-        assert reward == -info["pseudo_cost"]
-        infos.append(info)
-    seen = {name: np.array([info[name] for info in infos]) for name in infos[0]}
+    seen = drive(env, policy)
     wide = 1 + sum(problem.system.lead_times)
     stock, sales, fast, slow = problem.family.roll_out(
         problem.system, policy, seen["demand"], np.zeros(wide), False

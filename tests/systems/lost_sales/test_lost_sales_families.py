@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import iopea
+from environments import drive
 from iopea import IOPEA, InputError, LostSales
 from iopea.demand import Constant, Poisson
 from iopea.envs.lost_sales import LostSalesEnv
@@ -335,13 +336,7 @@ STEPPED = [
 @pytest.mark.parametrize(("problem", "policy"), STEPPED)
 def test_an_environment_costs_what_the_simulator_does(problem, policy):
     env = LostSalesEnv(problem=problem, demand=DEMAND, reveal_demand=True)
-    observation, _ = env.reset(seed=3)
-    infos = []
-    for _ in range(150):
-        observation, reward, _, _, info = env.step(env.policy_action(policy, observation))
-        assert reward == -info["pseudo_cost"]
-        infos.append(info)
-    seen = {name: np.array([info[name] for info in infos]) for name in infos[0]}
+    seen = drive(env, policy)
     wide = 1 + problem.system.lead_time
     columns = problem.family.roll_out(problem.system, policy, seen["demand"], np.zeros(wide), False)
     stock, sales, orders = columns

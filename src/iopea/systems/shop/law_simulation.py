@@ -18,16 +18,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from copy import copy
 
 import numpy as np
-from scipy.special import stdtrit
 
 from iopea.problems.base import Choice, Problem
 from iopea.seeds import seed_for
 from iopea.state import Part, optional, parts, shaped
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
-from iopea.systems.shop.simulated import REACHED, SURE, Simulated, spread
+from iopea.systems.shop.simulated import FEWEST_GROUPS, NEGLIGIBLE, REACHED, Simulated, lower_limit
 from iopea.systems.shop.tally import Law, Tally, stratified
 from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 
@@ -41,18 +39,16 @@ _TOLD = 3
 _FURTHER = 1.25
 #: Least and largest length of the first path of a search, and policy-periods of each of its rounds.
 _SHORT_PATH, _FIRST_PATH, _ROUND = 256, 1024, 2**19
-#: Candidates compared on the last path, its least and largest length, and its length in records.
-FINALISTS, _LEAST_PATH, _MOST_PATH, _PER_RECORD = 32, 4096, 2**20, 4
-#: Length of paths for tests, in records, and policy-periods simulated at most.
-_TEST_PER_RECORD, _TESTED = 4, 2**28
+#: Candidates compared on the last path.
+FINALISTS = 32
+#: Least and largest length of a long path, its length in records, and policy-periods on it at most.
+_LEAST_PATH, _MOST_PATH, _PER_RECORD, _MOST_WORK = 4096, 2**20, 4, 2**28
 #: Length of paths on which blocks are left out.
 _JACKKNIFE_PATH = 2048
 #: Batches of a path from which the error of a gain is found.
 _BATCHES = 32
-#: Jackknife groups of blocks for the limit of mean demand.
+#: Jackknife groups of blocks.
 _GROUPS = 16
-#: Least number of groups for that limit.
-_FEWEST_GROUPS = 4
 #: Scales of demand that are tried as a prior, as shares of the largest inventory position.
 _SCALES = 2.0 ** -np.arange(0.0, 16.5, 0.5)
 #: Candidates beside the start to which it is compared there, and the length of the path.
@@ -63,10 +59,6 @@ _FIRST_SHARE = 64
 _UNSOLD = 4
 #: Periods that must have had a stock beyond which demand counts as unseen: so many, and a share.
 _FEWEST_BOUND, _SHARE_BOUND = 32, 0.1
-#: Stands for demand beyond all stock, in units of the largest inventory position.
-_BEYOND = 1e4
-#: Share of a standard error that unknown demand may change an estimate by.
-_NEGLIGIBLE = 0.25
 
 #: Draws a path of demand of a length.
 Draw = Callable[[int], Array]
@@ -174,7 +166,7 @@ class LawSimulation(Simulated):
         if not self._periods:
             return None
         among = self._candidates()
-        rng = np.random.Generator(np.random.PCG64(seed_for("choice", self._periods)))
+        rng = np.random.default_rng(seed_for("choice", self._periods))
         law = self._tally.law(self._prior)
         draw = self._path(law, rng)
         finalists, costs = self._search(among, draw, current)
@@ -231,7 +223,7 @@ class LawSimulation(Simulated):
         self, policies: Array, draw: Draw, current: Policy | None = None
     ) -> tuple[Array, Array]:
         """The best policies by halving, and their mean costs; the last one is the current one."""
-        longest = int(np.clip(_PER_RECORD * self._periods, _LEAST_PATH, _MOST_PATH))
+        longest = self._path_length(FINALISTS)
         periods = int(np.clip(_ROUND // len(policies), _SHORT_PATH, _FIRST_PATH))
         while len(policies) > FINALISTS:
             costs = self._means(draw(min(periods, longest)), policies)
@@ -241,6 +233,11 @@ class LawSimulation(Simulated):
         if current is not None:
             policies = np.vstack([policies, current])
         return policies, self._means(draw(longest), policies)
+
+    def _path_length(self, policies: int) -> int:
+        """Length of a path on which so many policies are compared."""
+        most = min(max(_MOST_WORK // max(policies, 1), _JACKKNIFE_PATH), _MOST_PATH)
+        return int(np.clip(_PER_RECORD * self._periods, _LEAST_PATH, most))
 
     def _error_of_gain(self, both: Array, demand: Array) -> float:
         """Standard error of the difference of two policies: the lesser of two.
@@ -287,11 +284,9 @@ class LawSimulation(Simulated):
         """Estimated costs of any policies from all records."""
         if not self._periods:
             return np.full(len(policies), np.nan)
-        rng = np.random.Generator(np.random.PCG64(seed_for("means", self._periods)))
+        rng = np.random.default_rng(seed_for("means", self._periods))
         draw = self._path(self._tally.law(self._prior), rng)
-        longest = _TESTED // max(len(policies), 1)
-        periods = int(np.clip(_PER_RECORD * self._periods, _LEAST_PATH, min(longest, _MOST_PATH)))
-        return self._means(draw(periods), policies)
+        return self._means(draw(self._path_length(len(policies))), policies)
 
     def estimates(self) -> Estimates:
         """Costs by block of all candidates; computed once for the same records."""
@@ -304,28 +299,13 @@ class LawSimulation(Simulated):
         sizes = self._tally.sizes.astype(np.float64)
         if not sizes.size:
             return Estimates(np.empty((0, count)), np.empty(0))
-        stable = self._stable()
-        if not stable.any():
-            return Estimates(np.zeros((sizes.size, count)), np.zeros((sizes.size, count)))
-        other = copy(self)
-        other._policies = self._policies[stable]
-        some = other._of_stable(sizes)
-        if stable.all():
-            return some
-        return Estimates(
-            sums=spread(some.sums, stable),
-            sizes=spread(np.broadcast_to(some.sizes_by_policy, some.sums.shape), stable),
-            effective_steps=spread(some.effective_steps, stable),
-            effect=spread(some.effect, stable),
-            unsure=spread(some.unsure, stable),
-        )
+        return self._of_stable(lambda some: some._of_all(sizes))
 
-    def _of_stable(self, sizes: Array) -> Estimates:
+    def _of_all(self, sizes: Array) -> Estimates:
         records, policies = self._periods, self._policies
-        rng = np.random.Generator(np.random.PCG64(seed_for("test", records)))
+        rng = np.random.default_rng(seed_for("test", records))
         law = self._tally.law(self._prior)
-        most = max(_TESTED // len(policies), _JACKKNIFE_PATH)
-        periods = int(np.clip(_TEST_PER_RECORD * records, _LEAST_PATH, min(most, _MOST_PATH)))
+        periods = self._path_length(len(policies))
         ends = np.arange(1, sizes.size + 1, dtype=np.intp) * max(periods // sizes.size, 1)
         shares = stratified(int(ends[-1]), rng)
         low = law.at(shares, law.last)
@@ -338,7 +318,7 @@ class LawSimulation(Simulated):
         if law.beyond > 0:
             change = np.abs(self._means(law.at(shares, self._endless), policies) - means)
             error = np.sqrt(((sums - sizes[:, None] * means) ** 2).sum(axis=0)) / records
-            told = change <= np.maximum(_NEGLIGIBLE * error, self._tolerance)
+            told = change <= np.maximum(NEGLIGIBLE * error, self._tolerance)
             unsure = np.where(change > self._tolerance, change, 0.0)
         self._bound_unseen(sizes, shares, ends, rng, means, sums, effective, unsure, told)
         return Estimates(
@@ -348,11 +328,6 @@ class LawSimulation(Simulated):
             effect=effect,
             unsure=unsure if unsure.any() else None,
         )
-
-    @property
-    def _endless(self) -> float:
-        """Stands for demand beyond all stock."""
-        return float(_BEYOND * self._bound)
 
     def _sums(
         self, sizes: Array, demand: Array, ends: Indices, policies: Array
@@ -389,8 +364,7 @@ class LawSimulation(Simulated):
         law = self._tally.law(self._prior, up_to=most)
         best = np.flatnonzero(judged)[means[judged].argmin()]
         dearer = self._means(law.at(shares, most), self._policies[[best]])[0] - means[best]
-        other = copy(self)
-        other._policies = self._policies[few]
+        other = self._with(self._policies[few])
         bounds, least = other._sums(sizes, law.at(shares, self._endless), ends, other._policies)
         bounds += other._law_error(sizes, rng, most)
         above = least > means[best]
@@ -421,18 +395,12 @@ class LawSimulation(Simulated):
         change -= sizes[:, None] * (change.sum(axis=0) / sizes.sum())
         return np.asarray(change[:, nearest])
 
-    def _effective_steps(self, held: Array | None) -> Array:
-        """Effective sample size of each candidate."""
-        needed, share = self._family.least_stock(self._system, self._policies), 1.0
-        if needed is None:
-            needed, share = np.zeros(len(self._policies)) if held is None else held, 0.5
-        enough = self._tally.with_stock(np.maximum(needed - self._tolerance, 0.0))
-        return np.asarray(np.minimum(enough / share, float(self._periods)))
+    @property
+    def _latest(self) -> tuple[Array, Array]:
+        return self._recent[0], self._recent[1]
 
-    def _sold_out_lately(self) -> float:
-        stock, sales = self._recent
-        recent = slice(-max(1, stock.size // 4), None)
-        return float((sales >= stock)[recent].mean()) if stock.size else 0.0
+    def _with_stock(self, sizes: Array) -> Indices:
+        return self._tally.with_stock(sizes)
 
     def _surely(self) -> float:
         if self._limit is None:
@@ -442,16 +410,14 @@ class LawSimulation(Simulated):
     def _lower_limit(self) -> float:
         used = self._tally.sizes.size
         groups = min(_GROUPS, used)
-        if groups < _FEWEST_GROUPS:
+        if groups < FEWEST_GROUPS:
             return 0.0
         of_block = _groups(used)
         most = np.unique(self._tally.stock_quantiles(np.array(REACHED)))
         left_out = np.array(
             [self._tally.law(0.0, of_block == group).means(most) for group in range(groups)]
         )
-        error = left_out.std(axis=0) * math.sqrt(groups - 1)
-        whole = self._tally.law(0.0).means(most)
-        return float((whole - stdtrit(groups - 1, SURE) * error).max())
+        return lower_limit(self._tally.law(0.0).means(most), left_out)
 
     def forget(self) -> None:
         """Drop all records."""

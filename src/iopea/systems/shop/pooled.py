@@ -15,17 +15,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from copy import copy
 from itertools import pairwise
 
 import numpy as np
-from scipy.special import stdtrit
 
 from iopea.problems.base import Problem
 from iopea.seeds import seed_for
 from iopea.state import array, parts
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
-from iopea.systems.shop.simulated import REACHED, SURE, Simulated, spread
+from iopea.systems.shop.simulated import FEWEST_GROUPS, NEGLIGIBLE, REACHED, Simulated, lower_limit
 from iopea.types import Array, Estimates, Indices, Mask, State, Trajectory
 
 #: Length of the first batches, which doubles so that there are never more than this many, nor
@@ -42,12 +40,6 @@ _FEWEST_ORDERS, MOST_ORDERS, _SIMULATED = 4, 64, 2**29
 LAW_GROUPS = 16
 #: Most batch sums in memory; with more policies, fewer batches are made.
 MOST_COSTS = 2**23
-#: Stands for demand beyond all stock, in units of the largest inventory position.
-_BEYOND = 1e4
-#: Share of a standard error that unknown demand may change an estimate by.
-_NEGLIGIBLE = 0.25
-#: Least number of groups of batches from which a limit of mean demand is found.
-_FEWEST_GROUPS = 4
 
 
 class Pooled(Simulated):
@@ -98,8 +90,7 @@ class Pooled(Simulated):
         records = self._data()
         asked = records[0].size, policies.tobytes()
         if self._finer is None or self._finer[0] != asked:
-            other = copy(self)
-            other._policies = policies
+            other = self._with(policies)
             # Of few policies the average over more orders is quickly found.
             work = max(records[0].size * len(policies), 1)
             other._orders = int(np.clip(_SIMULATED // work, _FEWEST_ORDERS, MOST_ORDERS))
@@ -123,16 +114,19 @@ class Pooled(Simulated):
     def _periods(self) -> int:
         return self._data()[0].size
 
-    def _sold_out_lately(self) -> float:
-        stock, sales = self._data()
-        recent = slice(-max(1, stock.size // 4), None)
-        return float((sales >= stock)[recent].mean()) if stock.size else 0.0
+    @property
+    def _latest(self) -> tuple[Array, Array]:
+        return self._data()
+
+    def _with_stock(self, sizes: Array) -> Indices:
+        stock = np.sort(self._data()[0])
+        return np.asarray(stock.size - np.searchsorted(stock, sizes))
 
     def _surely(self) -> float:
         stock, sales = self._data()
         ends = batch_ends(sales.size, 1)
         groups = min(LAW_GROUPS, ends.size)
-        if groups < _FEWEST_GROUPS:
+        if groups < FEWEST_GROUPS:
             return 0.0
         if self._limit is None or self._limit[0] != sales.size:
             self._limit = sales.size, self._lower_limit(stock, sales, ends, groups)
@@ -145,8 +139,7 @@ class Pooled(Simulated):
         left_out = np.array(
             [law.means(most, slice(first, last)) for first, last in pairwise(edges.tolist())]
         )
-        error = left_out.std(axis=0) * math.sqrt(groups - 1)
-        return float((law.means(most) - stdtrit(groups - 1, SURE) * error).max())
+        return lower_limit(law.means(most), left_out)
 
     def forget(self) -> None:
         """Drop all records."""
@@ -221,19 +214,7 @@ class ProductLimitReplay(Pooled):
     assumes_law = True
 
     def _estimate(self, stock: Array, sales: Array, with_error: bool = True) -> Estimates:
-        stable = self._stable()
-        if stable.all():
-            return self._of_all(stock, sales, with_error)
-        other = copy(self)
-        other._policies = self._policies[stable]
-        some = other._of_all(stock, sales, with_error)
-        return Estimates(
-            sums=spread(some.sums, stable),
-            sizes=spread(np.broadcast_to(some.sizes_by_policy, some.sums.shape), stable),
-            effective_steps=spread(some.effective_steps, stable),
-            effect=spread(some.effect, stable),
-            unsure=spread(some.unsure, stable),
-        )
+        return self._of_stable(lambda some: some._of_all(stock, sales, with_error))
 
     def _of_all(self, stock: Array, sales: Array, with_error: bool) -> Estimates:
         ends = batch_ends(stock.size, len(self._policies))
@@ -253,17 +234,17 @@ class ProductLimitReplay(Pooled):
         if with_error:
             self._add_law_error(sums, law, shares, ends)
             held = self._mean_stock(low)
-            effective = self._effective_steps(stock, held)
+            effective = self._effective_steps(held)
         effect = self._effect(held)
         if not unseen.any():
             return Estimates(sums, sizes, effective_steps=effective, effect=effect)
-        both = np.array([np.where(unseen, _BEYOND * self._bound, demand), low])
+        both = np.array([np.where(unseen, self._endless, demand), low])
         high, least = (self._simulate(path[None], ends[-1:], self._policies)[0, 0] for path in both)
         change = np.abs(high - least)
-        spread = np.sqrt(
+        error = np.sqrt(
             ((sums - sizes[:, None] * (sums.sum(axis=0) / stock.size)) ** 2).sum(axis=0)
         )
-        told = change <= np.maximum(_NEGLIGIBLE * spread, self._tolerance)
+        told = change <= np.maximum(NEGLIGIBLE * error, self._tolerance)
         return Estimates(
             sums * told,
             sizes[:, None] * told,
@@ -271,14 +252,6 @@ class ProductLimitReplay(Pooled):
             effect=effect,
             unsure=np.where(change > self._tolerance, change / stock.size, 0.0),
         )
-
-    def _effective_steps(self, stock: Array, held: Array | None) -> Array:
-        """Effective sample size of each candidate."""
-        needed, share = self._family.least_stock(self._system, self._policies), 1.0
-        if needed is None:
-            needed, share = np.zeros(len(self._policies)) if held is None else held, 0.5
-        enough = stock.size - np.searchsorted(np.sort(stock), needed - self._tolerance)
-        return np.asarray(np.minimum(enough / share, float(stock.size)))
 
     def _add_law_error(self, sums: Array, law: ProductLimit, shares: Array, ends: Indices) -> None:
         """Add the error of the demand distribution to the sums of each batch."""
@@ -295,7 +268,7 @@ class ProductLimitReplay(Pooled):
                 for group in range(groups)
             ]
         )
-        demands = np.minimum(demands, _BEYOND * self._bound)
+        demands = np.minimum(demands, self._endless)
         costs = self._simulate(demands, ends[-1:], self._policies[some])[:, 0]
         change = (costs.mean(axis=0) - costs) * np.sqrt(1 - 1 / groups)
         # Spread over the batches of its group, a change keeps its square.

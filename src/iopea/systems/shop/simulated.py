@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, overload
+from collections.abc import Callable
+from copy import copy
+from typing import Any, Self, overload
 
 import numpy as np
+from scipy.special import stdtrit
 
 from iopea.errors import ModelMismatchError
 from iopea.problems.base import Problem
 from iopea.state import array, parts
 from iopea.systems.shop.tracker import Tracked
-from iopea.types import Array, Indices, Mask, Trajectory
+from iopea.types import Array, Estimates, Indices, Mask, Trajectory
 
 #: Tolerance for rounding of levels, as a share of the highest one.
 ROUNDING = 1e-6
@@ -26,6 +29,12 @@ MOST_REPRESENTATIVES = 2048
 _MOSTLY, _MORE = 0.95, 2.5
 #: Confidence with which mean demand exceeds a constant order that is played or judged.
 SURE = 0.999
+#: Least number of jackknife groups from which such a limit is found.
+FEWEST_GROUPS = 4
+#: Stands for demand beyond all stock, in units of the largest inventory position.
+_BEYOND = 1e4
+#: Share of a standard error that unknown demand may change an estimate by.
+NEGLIGIBLE = 0.25
 #: Shares of the periods that had less stock than those up to which mean demand is bounded.
 REACHED = (0.25, 0.5, 0.75, 0.9, 0.95, 1.0)
 
@@ -74,6 +83,11 @@ class Simulated(Tracked):
             self._system, demands, ends, policies, stock, self._threads, self._precision
         )
         return costs
+
+    @property
+    def _endless(self) -> float:
+        """Stands for demand beyond all stock."""
+        return float(_BEYOND * self._bound)
 
     def _mean_stock(self, demand: Array) -> Array | None:
         """Mean stock of each candidate, where it is of use."""
@@ -151,14 +165,53 @@ class Simulated(Tracked):
             return np.ones(len(self._policies), dtype=np.bool_)
         return np.asarray((constant < self._surely()) | (constant <= 0))
 
+    def _with(self, policies: Array) -> Self:
+        """The same evaluator for other candidates."""
+        other = copy(self)
+        other._policies = policies
+        return other
+
+    def _of_stable(self, estimate: Callable[[Self], Estimates]) -> Estimates:
+        """Estimates of policies that don't fill the shop up for ever; others have none."""
+        stable = self._stable()
+        if stable.all():
+            return estimate(self)
+        some = estimate(self._with(self._policies[stable]))
+        return Estimates(
+            sums=_spread(some.sums, stable),
+            sizes=_spread(np.broadcast_to(some.sizes_by_policy, some.sums.shape), stable),
+            effective_steps=_spread(some.effective_steps, stable),
+            effect=_spread(some.effect, stable),
+            unsure=_spread(some.unsure, stable),
+        )
+
+    def _effective_steps(self, held: Array | None) -> Array:
+        """Effective sample size of each candidate, whose mean stock is ``held``."""
+        needed, share = self._family.least_stock(self._system, self._policies), 1.0
+        if needed is None:
+            needed, share = np.zeros(len(self._policies)) if held is None else held, 0.5
+        enough = self._with_stock(np.maximum(needed - self._tolerance, 0.0))
+        return np.asarray(np.minimum(enough / share, float(self._periods)))
+
+    def _sold_out_lately(self) -> float:
+        """Share of the last periods that were sold out."""
+        stock, sales = self._latest
+        recent = slice(-max(1, stock.size // 4), None)
+        return float((sales >= stock)[recent].mean()) if stock.size else 0.0
+
+    @property
+    @abstractmethod
+    def _latest(self) -> tuple[Array, Array]:
+        """Stock and sales of the last periods that are kept."""
+
+    @abstractmethod
+    def _with_stock(self, sizes: Array) -> Indices:
+        """Number of periods whose stock was at least each of these sizes."""
+
     @property
     @abstractmethod
     def _periods(self) -> int:
         """Number of periods from which demand is estimated."""
-
-    @abstractmethod
-    def _sold_out_lately(self) -> float:
-        """Share of the last periods that were sold out."""
 
     @abstractmethod
     def _surely(self) -> float:
@@ -169,11 +222,24 @@ class Simulated(Tracked):
         """
 
 
+def lower_limit(whole: Array, left_out: Array) -> float:
+    """The highest lower confidence limit of several means, by a jackknife.
+
+    Parameters
+    ----------
+    whole : array (n,). The means.
+    left_out : array (groups, n). The same without each group of periods.
+    """
+    groups = len(left_out)
+    error = left_out.std(axis=0) * math.sqrt(groups - 1)
+    return float((whole - stdtrit(groups - 1, SURE) * error).max())
+
+
 @overload
-def spread(values: Array, among: Mask) -> Array: ...
+def _spread(values: Array, among: Mask) -> Array: ...
 @overload
-def spread(values: None, among: Mask) -> None: ...
-def spread(values: Array | None, among: Mask) -> Array | None:
+def _spread(values: None, among: Mask) -> None: ...
+def _spread(values: Array | None, among: Mask) -> Array | None:
     """Values of some policies, an array (..., k), as those of all, with 0 for the others."""
     if values is None:
         return None
