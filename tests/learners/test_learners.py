@@ -98,7 +98,7 @@ def test_hindsight_is_the_cost_of_playing_on_the_same_chance(example):
 def test_oracles_are_marked_and_others_refuse_the_truth():
     assert {name for name, learner in LEARNERS.items() if learner.oracle} == {"erm", "optimal"}
     problem, truth = PROBLEMS["newsvendor"].example()
-    told = problem.simulator(truth).play(LEARNERS["erm"](problem).ask().policy, 64).trajectory
+    told = problem.simulator(truth).play(LEARNERS["erm"](problem).ask().policy, 1).trajectory
     with pytest.raises(InputError, match="erm is an oracle"):
         LEARNERS["erm"](problem).tell(told)
     with pytest.raises(InputError, match="optimal is an oracle"):
@@ -118,3 +118,30 @@ def test_random_draws_evenly_over_the_class():
     assert counts.size == 64
     # Chi-squared with 63 degrees of freedom: above 129 with probability 10^-6.
     assert ((counts - 62.5) ** 2 / 62.5).sum() < 129
+
+
+@pytest.mark.parametrize("name", [n for n, kind in LEARNERS.items() if kind.takes_start])
+def test_a_learner_that_takes_a_start_plays_it_first(name):
+    problem, _ = PROBLEMS["newsvendor"].example()
+    learner = LEARNERS[name](problem, start=3.0, **({"play": "frugal"} if name == "iopea" else {}))
+    assert learner.ask().policy == (3.0,)
+    with pytest.raises(InputError, match="The start 1e\\+09 is not a policy of the class"):
+        LEARNERS[name](problem, start=1e9, **({"play": "frugal"} if name == "iopea" else {}))
+
+
+def test_erm_chooses_as_often_as_frugal_play():
+    problem, truth = PROBLEMS["newsvendor"].example()
+    erm, times = LEARNERS["erm"](problem), []
+
+    class Noted:
+        def best_in_hindsight(self, steps):
+            times.append(steps)
+            return (3.0,)
+
+    erm.see(Noted())
+    simulator = problem.simulator(truth)
+    while erm.steps < 40:
+        play = erm.ask()
+        erm.tell(simulator.play(play.policy, play.steps).trajectory)
+    assert times[:20] == list(range(1, 21))
+    assert times[20:] == [22, 24, 26, 28, 30, 33, 36, 39, 42]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from iopea import IOPEA, LostSales, best_in_class, run
-from iopea.demand import Exponential, NegativeBinomial, Poisson
+from iopea.demand import Empirical, Exponential, NegativeBinomial, Poisson
 from iopea.errors import InputError
 from iopea.learners.diagnostics import DEPENDS
 from iopea.play import PLAYERS, Frugal, Maximal, as_player
@@ -241,3 +241,14 @@ def test_every_family_driven_by_demand_plays_frugally(name):
     ]
     assert cost[0] < 1.02 * cost[1]
     assert frugal.survives(frugal.recommend()) or frugal.survivors > 1
+
+
+@pytest.mark.parametrize("start", [1, 6, 25])
+def test_rare_large_demand_is_found_from_a_low_level(start):
+    """A stock of 2, the most that is usually wanted, would hide it for ever."""
+    rare = Empirical(values=[0] * 50 + [1] * 30 + [2] * 15 + [25] * 5)
+    kiosk = LostSales(lead_time=0, holding_cost=1, lost_sales_cost=80, levels=levels(150))
+    for seed in range(6):
+        learner = IOPEA(kiosk, play="frugal", start=start)
+        run(learner, kiosk.simulator(rare, seed=seed), YEAR)
+        assert learner.recommend() == (25.0,)

@@ -6,6 +6,8 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol
 
+import numpy as np
+
 from iopea.errors import InputError
 from iopea.model import check_count
 from iopea.problems.base import Problem
@@ -60,6 +62,7 @@ class Learner(Stateful, ABC):
     oracle : bool. Whether the runner gives it the truth: a benchmark, not a method.
     extra : str. The optional dependency to install for it, if any.
     takes_any : bool. Whether ``tell`` takes data of any policy of the class, of any length.
+    takes_start : bool. Whether it can be given the policy in force before the first step.
     """
 
     name: ClassVar[str]
@@ -67,6 +70,7 @@ class Learner(Stateful, ABC):
     oracle: ClassVar[bool] = False
     extra: ClassVar[str | None] = None
     takes_any: ClassVar[bool] = False
+    takes_start: ClassVar[bool] = False
     problem: Problem
     steps: int = 0
 
@@ -96,6 +100,15 @@ class Learner(Stateful, ABC):
     def lacks(cls, problem: Problem) -> str:
         """Why the problem does not fit, as the end of a sentence."""
         return ""
+
+    def _in_class(self, start: Policy | float | None) -> Policy | None:
+        """The policy in force before the first step, which must be one of the class."""
+        if start is None:
+            return None
+        point = tuple(map(float, np.atleast_1d(start)))
+        if not self.problem.policy_class.contains(point):
+            raise InputError(f"The start {show_policy(point)} is not a policy of the class.")
+        return point
 
     def see(self, oracle: Oracle) -> None:
         """Receive the truth; the runner calls this for oracle learners only."""

@@ -99,6 +99,7 @@ class IOPEA(Learner):
     name = "iopea"
     needs = "nothing but the information order"
     takes_any = True
+    takes_start = True
     saved = parts(
         queue=each(numbers), played=numbers, remaining=int, observed=int, returning=bool,
         records=epoch_records, pool=Part, watch=Part, player=Part, left=int, planned=int,
@@ -159,17 +160,12 @@ class IOPEA(Learner):
 
     def _check_start(self, start: Policy | float | None) -> Policy | None:
         """The policy in force, where play begins with one."""
-        if start is None:
-            return None
-        if not self.player.chooses:
+        if start is not None and not self.player.chooses:
             raise InputError(
                 f"With play = {self.player.name!r} no start is taken, but it is {start!r}: the "
                 "maximal policies are played first. Use play = 'frugal'."
             )
-        point = tuple(map(float, np.atleast_1d(start)))
-        if not self._class.contains(point):
-            raise InputError(f"The start {show_policy(point)} is not a policy of the class.")
-        return point
+        return self._in_class(start)
 
     @classmethod
     def fits(cls, problem: Problem) -> bool:

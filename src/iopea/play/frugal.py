@@ -22,6 +22,15 @@ from iopea.types import Policy
 GROWTH = 0.1
 
 
+def until_review(steps: int) -> int:
+    """Steps until the next review: one at first, then a tenth of the steps so far.
+
+    >>> until_review(7), until_review(50)
+    (1, 5)
+    """
+    return max(1, int(GROWTH * steps))
+
+
 class Frugal(Player):
     """Plays the best survivor by estimate.
 
@@ -35,7 +44,7 @@ class Frugal(Player):
     chooses: ClassVar[bool] = True
     saved = parts(current=optional(numbers), recommended=optional(numbers), at_start=bool)
 
-    def __init__(self, inertia: float = 1.0) -> None:
+    def __init__(self, inertia: float = 1.1) -> None:
         self.inertia = check_positive("inertia", inertia)
         self._current: Policy | None = None
         self._recommended: Policy | None = None
@@ -66,4 +75,4 @@ class Frugal(Player):
 
     def review(self, steps: int) -> int | None:
         """After every step at first, then whenever the data has grown by a tenth."""
-        return max(1, int(GROWTH * steps))
+        return until_review(steps)

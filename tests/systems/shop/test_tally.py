@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from iopea.systems.shop.product_limit import ProductLimit
-from iopea.systems.shop.tally import BLOCKS, CELLS, Tally, stratified
+from iopea.systems.shop.tally import BLOCKS, CELLS, Law, Tally, stratified
 
 
 def records(periods, seed=0, most=12, continuous=False):
@@ -108,13 +108,30 @@ def test_periods_are_counted_by_their_stock():
     ]
 
 
-def test_where_few_records_tell_of_larger_demand_the_estimate_ends():
-    stock = np.array([4.0] * 50 + [20.0] * 2)
-    sales = np.array([1.0, 2.0] * 25 + [3.0, 18.0])
-    law = filled(stock, sales).law(scale=1.0, at_risk=3)
-    assert law.values.tolist() == [1.0]
-    assert law.beyond == pytest.approx(27 / 52)
-    assert law.end == pytest.approx(2.0, abs=0.1)
+def test_a_stock_of_the_largest_demand_seen_hides_larger_demand():
+    """Ten periods had more stock than that: in three of ten, demand may have been larger."""
+    stock = np.array([4.0] * 10 + [2.0] * 90)
+    sales = np.array([1.0, 2.0] * 50)
+    tally = filled(stock, sales)
+    law, least = tally.with_hidden(tally.law(scale=1.0), events=3.0)
+    assert tally.law(scale=1.0).beyond == 0
+    assert law.beyond == pytest.approx(0.3)
+    assert least == pytest.approx(3.0)
+    assert law.below.tolist() == pytest.approx([0.0, 0.5, 0.7])
+
+
+def test_no_more_is_hidden_than_was_sold_out():
+    tally = filled(np.array([4.0, 4.0, 4.0]), np.array([1.0, 1.0, 3.0]))
+    law, _ = tally.with_hidden(tally.law(scale=1.0), events=3.0)
+    assert law.beyond == pytest.approx(1 / 3)
+    assert law.at(np.array([0.2, 0.9]), far=7.0).tolist() == [1.0, 7.0]
+
+
+def test_rare_demand_beyond_all_stock_reaches_three_times_as_far():
+    law = Law(np.array([1.0]), np.array([0.0, 0.95]), 0.05, 10.0, 0.1)
+    assert law.at(np.array([0.95, 0.975, 0.99999])).round(2).tolist() == [10.0, 20.0, 29.99]
+    often = Law(np.array([1.0]), np.array([0.0, 0.5]), 0.5, 10.0, 0.1)
+    assert often.at(np.array([0.75])).round(2).tolist() == [10.07]
 
 
 def test_the_tail_is_that_of_exponential_demand():

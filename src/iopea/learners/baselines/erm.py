@@ -1,9 +1,10 @@
 """ERM in hindsight: the best policy on the noise observed so far. An oracle.
 
-At doubling times, the learner switches to the policy with the least cost on all past noise, lost
-demand included (Sinclair and others 2023, hindsight learning). It assumes that the noise does not
-depend on the actions. Since it sees unobservable demand, it is not a method for a real system: it
-shows how much of a learner's regret is due to censoring.
+After every step at first, and whenever the data has grown by a tenth later, the learner switches to
+the policy with the least cost on all past noise, lost demand included (Sinclair and others 2023,
+hindsight learning). It assumes that the noise does not depend on the actions. Since it sees
+unobservable demand, it is not a method for a real system: it shows how much of a learner's regret
+is due to censoring.
 """
 
 from __future__ import annotations
@@ -12,23 +13,23 @@ import numpy as np
 
 from iopea.errors import InputError
 from iopea.learners.base import Learner, Oracle
+from iopea.play.frugal import until_review
 from iopea.problems.base import Problem
 from iopea.state import numbers, parts
 from iopea.types import Play, Policy, Trajectory
 
-#: Steps before the first choice.
-FIRST = 64
 #: Classes with more parameters are searched only if they have at most this many policies.
 MOST_PARAMETERS, MOST_POLICIES = 2, 4096
 
 
 class ERM(Learner):
-    """Play the best policy in hindsight, updated each time the data has doubled.
+    """Play the best policy in hindsight, updated as often as frugal play is.
 
     Parameters
     ----------
     problem : Problem. Its class must be small enough to search.
     horizon, seed : int, optional. Not used.
+    start : policy, optional. What to play first; by default, the middle of the class.
 
     Examples
     --------
@@ -43,17 +44,33 @@ class ERM(Learner):
     name = "erm"
     needs = f"a class of at most {MOST_PARAMETERS} parameters or {MOST_POLICIES} policies"
     oracle = True
+    takes_start = True
     saved = parts(policy=numbers, next=int, epoch=int)
 
-    def __init__(self, problem: Problem, *, horizon: int | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        *,
+        horizon: int | None = None,
+        seed: int = 0,
+        start: Policy | float | None = None,
+    ) -> None:
         super().__init__(problem, horizon, seed)
         self._oracle: Oracle | None = None
-        policies = problem.policy_class
+        self.start = self._in_class(start)
+        self._policy: Policy = self._middle() if self.start is None else self.start
+        self._next = 1
+        self._epoch = 1
+
+    def settings(self) -> dict[str, object]:
+        """The learner's settings as JSON values."""
+        return {**super().settings(), "start": None if self.start is None else list(self.start)}
+
+    def _middle(self) -> Policy:
+        policies = self.problem.policy_class
         some = policies.thinned(3, policies.extent / 2 or 1.0)
         middle = np.abs(some - some.mean(axis=0)).max(axis=1).argmin()
-        self._policy: Policy = tuple(map(float, some[middle]))
-        self._next = FIRST
-        self._epoch = 1
+        return tuple(map(float, some[middle]))
 
     @classmethod
     def fits(cls, problem: Problem) -> bool:
@@ -71,7 +88,7 @@ class ERM(Learner):
     def _tell(self, trajectory: Trajectory) -> None:
         if self.steps + len(trajectory) == self._next:
             self._policy = self._best(self._next)
-            self._next *= 2
+            self._next += until_review(self._next)
             self._epoch += 1
 
     def _best(self, steps: int) -> Policy:

@@ -9,9 +9,9 @@ with m and s the mean and the standard deviation of all sales so far. It is revi
 interval. For perishable goods, L = 0.
 
 Treats sales as demand, although they are censored by the stock, and does not correct for it: a
-level that is too low hides the demand that would have raised it. So the first interval is played
-at the highest level, where demand is censored least. Nor is p / (p + h) the right quantile where
-unmet demand is lost instead of backlogged.
+level that is too low hides the demand that would have raised it. So, without a start, the first
+interval is played at the highest level, where demand is censored least. Nor is p / (p + h) the
+right quantile where unmet demand is lost instead of backlogged.
 
 Observes sales only. It has no hyperparameters to tune.
 """
@@ -42,6 +42,7 @@ class OrderUpTo(BaseStockLearner):
     horizon : int, optional. Not used.
     seed : int. Not used: the learner is deterministic.
     review : int. Periods between reviews of the level.
+    start : policy, optional. The level of the first interval; by default, the highest.
 
     Examples
     --------
@@ -54,6 +55,7 @@ class OrderUpTo(BaseStockLearner):
     """
 
     name = "order-up-to"
+    takes_start = True
     saved = parts(level=float, sales=array, periods=int, mean=float, squares=float)
 
     def __init__(
@@ -63,19 +65,21 @@ class OrderUpTo(BaseStockLearner):
         horizon: int | None = None,
         seed: int = 0,
         review: int = REVIEW,
+        start: Policy | float | None = None,
     ) -> None:
         super().__init__(problem, horizon, seed)
         self.review = check_count("review", review, least=2)
-        self._level = self.levels.high
+        self.start = self._in_class(start)
+        self._level = self.levels.high if self.start is None else self.start[0]
         self._sales = np.empty(0)  # since the last review
         self._periods, self._mean, self._squares = 0, 0.0, 0.0  # up to the last review
 
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
-        return {**super().settings(), "review": self.review}
+        return {**super().settings(), "review": self.review, "start": self.start and self.start[0]}
 
     def recommend(self) -> Policy:
-        """The level of the last review; before it, the highest."""
+        """The level of the last review; before it, the start."""
         return (self._level,)
 
     def _ask(self) -> Play:

@@ -59,6 +59,7 @@ class SGDBaseStock(BaseStockLearner):
     step : float, optional. Length of the first step if every period sells out, as a share of the
         range of levels [s].
     cycle : int, optional. Periods for which a level is held, in multiples of L + 1.
+    start : policy, optional. The first level [y_1]; by default, the middle of the range.
 
     Examples
     --------
@@ -73,6 +74,7 @@ class SGDBaseStock(BaseStockLearner):
     """
 
     name = "sgd-base-stock"
+    takes_start = True
     saved = parts(
         point=float, cycles=int, recent=each(float), elapsed=int, left=int, sold=int, path=Part
     )
@@ -85,13 +87,16 @@ class SGDBaseStock(BaseStockLearner):
         seed: int = 0,
         step: float | None = None,
         cycle: int | None = None,
+        start: Policy | float | None = None,
     ) -> None:
         super().__init__(problem, horizon, seed)
         values = chosen(self.name, problem.kind, step=step, cycle=cycle)
         self.step = check_positive("step", values["step"])
         self.cycle = check_count("cycle", values["cycle"])
         self._periods = self.cycle * (self.shop.lead_time + 1)
-        self._point = (self.levels.low + self.levels.high) / 2  # y_i
+        self.start = self._in_class(start)
+        middle = (self.levels.low + self.levels.high) / 2
+        self._point = middle if self.start is None else self.start[0]  # y_i
         self._cycles = 0
         self._recent = [0.0, 0.0]  # sums of y between the last two powers of two, and after
         self._path = PathDerivative(self.shop.lead_time)
@@ -99,7 +104,12 @@ class SGDBaseStock(BaseStockLearner):
 
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
-        return {**super().settings(), "step": self.step, "cycle": self.cycle}
+        return {
+            **super().settings(),
+            "step": self.step,
+            "cycle": self.cycle,
+            "start": self.start and self.start[0],
+        }
 
     def recommend(self) -> Policy:
         """The mean of the latest points, as a level of the class."""

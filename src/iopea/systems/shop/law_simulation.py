@@ -33,10 +33,9 @@ from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 RECENT = 4096
 #: Periods of prior demand that are mixed in for a choice.
 PRIOR_PERIODS = 3.0
-#: Records that must tell of larger demand where the estimate ends, for a bold choice.
-_TOLD = 3
-#: How far beyond that end all larger demand is thought to lie in a bold choice, as a factor.
-_FURTHER = 1.25
+#: Times that demand may have exceeded all demand seen, in the periods that would have shown it, and
+#: the least share by which it then did, for a bold choice.
+_HIDDEN, _FURTHER = 3.0, 0.05
 #: Least and largest length of the first path of a search, and policy-periods of each of its rounds.
 _SHORT_PATH, _FIRST_PATH, _ROUND = 256, 1024, 2**19
 #: Candidates compared on the last path.
@@ -176,7 +175,7 @@ class LawSimulation(Simulated):
             gain = float(costs[-1] - costs.min())
             both = np.array([current, best])
             error = self._error_of_gain(both, draw(_LEAST_PATH)) if gain > 0 else 0.0
-        bolder = self._bolder(among, best, rng) if not self._in_order else None
+        bolder = self._bolder(among, best, law, rng) if not self._in_order else None
         return Choice(best, gain, error, bolder)
 
     @property
@@ -258,15 +257,19 @@ class LawSimulation(Simulated):
             gains.append(float(np.diff(self._means(self._completed(law, shares), both))[0]))
         return min(error, float(np.std(gains) * math.sqrt(groups[-1])))
 
-    def _bolder(self, policies: Array, best: Policy, rng: np.random.Generator) -> Policy | None:
-        """A policy that holds more than the best one, and is better if all unseen demand is near.
+    def _bolder(
+        self, policies: Array, best: Policy, law: Law, rng: np.random.Generator
+    ) -> Policy | None:
+        """A policy that holds more than the best one, and pays if demand was larger than was seen.
 
-        Its gain must exceed the share 1/√n of the cost.
+        A stock of just the largest demand seen hides any larger one for ever. So that demand is
+        taken to be a little larger than seen as often as it may have been. The gain must exceed
+        the share 1/√n of the cost.
         """
-        law = self._tally.law(self._prior, at_risk=_TOLD)
-        if law.beyond <= 0:
+        if law.beyond > 0:  # larger demand was noticed, and the choice provides for it
             return None
-        far = max(law.end, self._tally.width) * _FURTHER
+        law, least = self._tally.with_hidden(law, _HIDDEN)
+        far = max(least, (1 + _FURTHER) * law.end)
 
         def draw(periods: int) -> Array:
             return self._completed(law, stratified(periods, rng), far)

@@ -9,7 +9,9 @@ its mean there, so that whole units, and any values of which no two share a cell
 
 Beyond the highest demand seen, the estimate says how much probability is left, not where it lies.
 :meth:`Tally.law` extends it by an exponential tail, whose mean is estimated from what was sold
-above some size: exposure over events, with a few events of a prior scale added.
+above some size: exposure over events, with a few events of a prior scale added. What exceeds all
+stock held only rarely is a law of its own, of which the rest tells nothing: it reaches at least as
+far as if it were uniform up to three times that stock.
 """
 
 from __future__ import annotations
@@ -36,6 +38,9 @@ _SOLD_OUT = 1e-9
 _UPPER, _FEW = 0.3, 10
 #: Events of the prior scale that are added to those of the tail.
 TAIL_EVENTS = 2.0
+#: Where larger demand than any seen is this rare, it may be anything up to so much more, as a
+#: multiple of the stock that it exceeded.
+_RARELY, _FARTHER = 0.1, 2.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,8 @@ class Law:
     below : array. Probability of demand below each value, then that of demand up to the last one.
     beyond : float. Probability of larger demand.
     end : float. Where that begins.
-    excess : float. Mean of demand beyond the end, which is exponential.
+    excess : float. Mean of demand beyond the end, which is exponential, or uniform up to three
+        times the end where it is rare and that is more.
     """
 
     values: Array
@@ -94,7 +100,11 @@ class Law:
         if far is not None:
             return np.full(shares.size, far)
         left = np.maximum((1.0 - shares) / self.beyond, 1e-300)
-        return np.asarray(self.end - self.excess * np.log(np.minimum(left, 1.0)))
+        left = np.minimum(left, 1.0)
+        drawn = self.end - self.excess * np.log(left)
+        if self.values.size and self.beyond <= _RARELY:
+            drawn = np.maximum(drawn, self.end * (1 + _FARTHER * (1 - left)))
+        return np.asarray(drawn)
 
 
 class Tally(Stateful):
@@ -207,7 +217,6 @@ class Tally(Stateful):
         self,
         scale: float,
         without: Mask | None = None,
-        at_risk: int = 0,
         up_to: float | None = None,
     ) -> Law:
         """The product-limit estimate with an exponential tail.
@@ -216,9 +225,8 @@ class Tally(Stateful):
         ----------
         scale : float. A mean demand that is plausible before any data, for the tail.
         without : mask of blocks, optional. Blocks to leave out.
-        at_risk : int. The estimate ends where fewer records than this tell of larger demand; the
-            tail has the rest, and begins there.
-        up_to : float, optional. The same, but it ends at this stock.
+        up_to : float, optional. The estimate ends at this stock; the tail has the rest, and begins
+            there.
         """
         seen, gone = self._counts.sum(axis=1)
         if without is not None:
@@ -229,9 +237,7 @@ class Tally(Stateful):
         # Records sold out in a cell tell of demand below it, not in it.
         between = np.append(cells, CELLS - 1) + 1
         gone_by = np.diff(np.cumsum(gone)[between - 1], prepend=0)
-        end = self._last(seen + gone, at_risk) if at_risk else CELLS
-        if up_to is not None:
-            end = int(self._cells(np.array([up_to]))[0])
+        end = CELLS if up_to is None else int(self._cells(np.array([up_to]))[0])
         known = int(np.searchsorted(cells, end))
         if known < cells.size:  # what lies beyond counts as sold out
             gone_by = np.append(gone_by[:known], gone_by[known:].sum() + seen[cells[known:]].sum())
@@ -242,6 +248,21 @@ class Tally(Stateful):
         if end < CELLS:
             return Law(values, below, beyond, end * self._width, 0.0)
         return Law(values, below, beyond, *self._tail(seen, gone, scale))
+
+    def with_hidden(self, law: Law, events: float) -> tuple[Law, float]:
+        """A law whose largest demand seen was larger at times, and the least such demand.
+
+        A stock of just that size hides whether it was. In no record with more stock it was, which
+        leaves room for so many events in as many periods.
+        """
+        if not law.values.size:
+            return law, self._width
+        above = int(np.flatnonzero(self._counts[0].any(axis=0))[-1]) + 1
+        hidden = events / max(int(self._held[above:].sum()), 1)
+        below = law.below.copy()
+        below[-1] -= min(hidden, below[-1] - below[-2])
+        unit = max(np.diff(law.values).min(initial=law.last), self._width)
+        return Law(law.values, below, 1.0 - below[-1], law.last, law.excess), law.last + unit
 
     def _last(self, counts: Indices, least: int) -> int:
         """The last cell that, with those after it, has so many records; 0 if none has."""
