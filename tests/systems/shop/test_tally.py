@@ -129,7 +129,7 @@ def test_no_more_is_hidden_than_was_sold_out():
 
 def test_rare_demand_beyond_all_stock_reaches_three_times_as_far():
     law = Law(np.array([1.0]), np.array([0.0, 0.95]), 0.05, 10.0, 0.1)
-    assert law.at(np.array([0.95, 0.975, 0.99999])).round(2).tolist() == [10.0, 20.0, 29.99]
+    assert law.at(np.array([0.95, 0.975, 0.99999])).round(2).tolist() == [10.0, 20.0, 30.0]
     often = Law(np.array([1.0]), np.array([0.0, 0.5]), 0.5, 10.0, 0.1)
     assert often.at(np.array([0.75])).round(2).tolist() == [10.07]
 
