@@ -2,7 +2,8 @@
 
 The truth depends on the kind of problem: inventory has a table ``[demand]``. A table ``[policies]``
 holds a policy family, with its kind and its ranges; without it, ``[problem]`` has the keys of the
-default family, such as ``levels`` for base-stock. A table ``[order]`` may hold a claim to test; see
+default family, such as ``levels`` for base-stock. Its key ``start`` is the policy in force today. A
+table ``[order]`` may hold a claim to test; see
 :class:`OrderTable` and :mod:`iopea.orders.checking`.
 """
 
@@ -114,10 +115,12 @@ def tables_of(problem: Problem, truth: Mapping[str, Any]) -> dict[str, dict[str,
     'exponential'
     """
     known = problem.describe()
-    family = known.pop("family", None)
+    policies = dict(known.pop("family", {}))  # type: ignore[call-overload]
+    if "start" in known:
+        policies["start"] = known.pop("start")
     tables: dict[str, Any] = {"problem": known}
-    if family is not None:
-        tables[POLICIES] = family
+    if policies:
+        tables[POLICIES] = policies
     match problem.tables:
         case ():
             tables["problem"] = {**known, **truth}

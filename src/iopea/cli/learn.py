@@ -46,6 +46,13 @@ def learn(
             "separated by commas."
         ),
     ] = None,
+    state: Annotated[
+        str | None,
+        typer.Option(
+            help="The stock on hand before the first step, then what is on order, the oldest "
+            "first, separated by commas; default: an empty shop."
+        ),
+    ] = None,
     restart: Annotated[
         str | None,
         typer.Option(
@@ -83,7 +90,8 @@ def learn(
     options = {
         "rule": rule,
         "play": play,
-        "start": None if start is None else _policy_of(start),
+        "start": None if start is None else _numbers("start", start),
+        "state": None if state is None else _numbers("state", state),
         "restart": restart,
         "delta": delta,
         "radius": radius,
@@ -100,7 +108,8 @@ def learn(
 
         check_target(plot)
     best = best_in_class(problem.simulator(truth))
-    runs = _run_seeds(make, problem, truth, horizon, seeds, workers or os.cpu_count() or 1)
+    cores = workers or os.cpu_count() or 1
+    runs = _run_seeds(make, problem, truth, horizon, seeds, cores, chosen.get("state"))
     report = _report(problem, truth, first, horizon, best, runs)
     if plot is not None:
         title = f"{first.title}: {seeds} runs of {horizon} steps"
@@ -113,13 +122,13 @@ def learn(
             typer.echo(f"Figure written to {plot}.")
 
 
-def _policy_of(text: str) -> tuple[float, ...]:
-    """A policy from its parameters, separated by commas."""
+def _numbers(option: str, text: str) -> tuple[float, ...]:
+    """Parameters of a policy, or quantities, separated by commas."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise InputError(
-            f"--start takes numbers separated by commas, such as 12 or 4,18, not {text!r}."
+            f"--{option} takes numbers separated by commas, such as 12 or 4,18, not {text!r}."
         ) from None
 
 
@@ -151,6 +160,7 @@ def _run_seeds(
     horizon: int,
     seeds: int,
     workers: int,
+    state: object = None,
 ) -> list[iopea.RunResult]:
     """All runs, with a progress bar on stderr."""
     from rich.console import Console
@@ -186,7 +196,7 @@ def _run_seeds(
                 progress.update(bar, advance=done - before, surviving=_progress(seed, learner))
                 before = done
 
-            return run(make(seed), problem.simulator(truth, seed), horizon, watch)
+            return run(make(seed), problem.simulator(truth, seed, state), horizon, watch)
 
         try:
             return run_all(once, range(seeds), workers)

@@ -6,8 +6,6 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-
 from iopea.errors import InputError
 from iopea.model import check_count
 from iopea.problems.base import Problem
@@ -101,14 +99,9 @@ class Learner(Stateful, ABC):
         """Why the problem does not fit, as the end of a sentence."""
         return ""
 
-    def _in_class(self, start: Policy | float | None) -> Policy | None:
-        """The policy in force before the first step, which must be one of the class."""
-        if start is None:
-            return None
-        point = tuple(map(float, np.atleast_1d(start)))
-        if not self.problem.policy_class.contains(point):
-            raise InputError(f"The start {show_policy(point)} is not a policy of the class.")
-        return point
+    def _start_of(self, start: Policy | float | None) -> Policy | None:
+        """The policy in force before the first step: by default, the problem's."""
+        return self.problem.start if start is None else self.problem.as_start(start)
 
     def see(self, oracle: Oracle) -> None:
         """Receive the truth; the runner calls this for oracle learners only."""

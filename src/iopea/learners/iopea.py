@@ -8,6 +8,7 @@ than the best by more than the rule allows are dropped.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from copy import copy
 from typing import Literal, get_args
 
@@ -67,6 +68,8 @@ class IOPEA(Learner):
     start : policy, optional. The policy in force before the first step, for play ``frugal``: it is
         left only for a gain that is more than noise. By default, or if it holds no stock, the
         policy at a 64th of each range.
+    state : sequence of float, optional. The stock on hand before the first step, then what is on
+        order, the oldest order first; by default, the shop is empty.
     horizon : int, optional. Steps of the whole run [T]; only rule ``theorem`` needs it.
     delta : float. Probability with which the guarantee may fail [δ].
     restart : str. ``"none"``: the system runs on between policies. ``"return"``:
@@ -112,6 +115,7 @@ class IOPEA(Learner):
         rule: str | Rule | type[Rule] = "paired",
         play: str | Player | type[Player] = "maximal",
         start: Policy | float | None = None,
+        state: Sequence[float] | None = None,
         horizon: int | None = None,
         delta: float = 0.05,
         restart: Restart = "none",
@@ -152,6 +156,7 @@ class IOPEA(Learner):
         self._returning = False
         self._watch = DemandWatch()
         self._left = self._planned = 0
+        self.state = None if state is None else self._placed(state)
         begins = self._pool.evaluator.begin(self.start)
         if begins is not None:
             self.player.begin(begins)
@@ -165,7 +170,15 @@ class IOPEA(Learner):
                 f"With play = {self.player.name!r} no start is taken, but it is {start!r}: the "
                 "maximal policies are played first. Use play = 'frugal'."
             )
-        return self._in_class(start)
+        return self._start_of(start) if self.player.chooses else None
+
+    def _placed(self, state: Sequence[float]) -> tuple[float, ...]:
+        """The state before the first step, which the evaluator takes note of."""
+        if self.restart == "return":
+            raise InputError("With restart 'return' the shop begins empty: leave out the state.")
+        values = self.problem.as_state(state)
+        self._pool.evaluator.place(values)
+        return tuple(map(float, values))
 
     @classmethod
     def fits(cls, problem: Problem) -> bool:
@@ -179,6 +192,7 @@ class IOPEA(Learner):
             "rule": self.rule.name,
             "play": self.player.name,
             "start": None if self.start is None else list(self.start),
+            "state": None if self.state is None else list(self.state),
             "delta": self.rule.setting.delta,
             "restart": self.restart,
             "radius": self._radius,

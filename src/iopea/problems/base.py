@@ -180,6 +180,10 @@ class Evaluator(Stateful, ABC):
         """
         return None
 
+    def place(self, state: Array) -> None:
+        """Take note of the state before the first step: stock on hand and on order."""
+        raise InputError("With this estimator the shop begins empty: leave out the state.")
+
     def begin(self, start: Policy | None) -> Policy | None:
         """Take note of the policy in force before the first step; return the one to begin with."""
         return start
@@ -226,10 +230,12 @@ class System(Model, ABC):
     ----------
     kind : str. Its name in problem files.
     tables : tuple of str. Tables of a problem file, beside ``[problem]``, that hold the truth.
+    holds_stock : bool. Whether its state is stock on hand and on order.
     """
 
     kind: ClassVar[str]
     tables: ClassVar[tuple[str, ...]] = ("demand",)
+    holds_stock: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -408,6 +414,7 @@ class Problem:
     system : System.
     family : PolicyFamily. Policies for this system.
     policies : PolicyFamily or mapping. A family, or its table in a problem file, with its kind.
+    start : policy, optional. The policy in force today, with which learners begin.
     **keys : keys of the system and of its default family.
     """
 
@@ -422,6 +429,7 @@ class Problem:
         /,
         *,
         policies: Any = None,
+        start: Policy | float | None = None,
         **keys: Any,
     ) -> None:
         if system is None and family is None:
@@ -447,6 +455,39 @@ class Problem:
                 f"{self._family.made_for.__name__}, not for a {type(system).__name__}."
             )
         self._family.check_system(system)
+        self._start = None if start is None else self.as_start(start)
+
+    def as_start(self, start: Policy | float) -> Policy:
+        """A policy in force, which must be one of the class."""
+        try:
+            point = tuple(map(float, np.atleast_1d(start)))
+        except (TypeError, ValueError):
+            raise InputError(f"The start is {start!r}: give the parameters of a policy.") from None
+        if not self.policy_class.contains(point):
+            raise InputError(f"The start {show_policy(point)} is not a policy of the class.")
+        return point
+
+    def as_state(self, state: Any) -> Array:
+        """The state of a shop: what is on hand, then what is on order, the oldest order first."""
+        control = self.control
+        names: tuple[str, ...] = () if control is None else control.states
+        if not self._system.holds_stock:
+            raise InputError(f"A {self.kind} problem has no stock to begin with.")
+        try:
+            values = np.array(state, dtype=np.float64)
+        except (TypeError, ValueError):
+            values = np.empty(0)
+        if values.shape != (len(names),) or not (np.isfinite(values) & (values >= 0)).all():
+            raise InputError(
+                f"The state is {state!r}: give {len(names)} quantities of at least 0, "
+                f"{', '.join(names)}."
+            )
+        return values
+
+    @property
+    def start(self) -> Policy | None:
+        """The policy in force today, with which learners begin; None if unknown."""
+        return self._start
 
     @classmethod
     def _made_of(cls, policies: Any, keys: dict[str, Any]) -> tuple[System, PolicyFamily]:
@@ -520,7 +561,7 @@ class Problem:
         for key in keys:
             known = {*type(self._system).model_fields, *type(self._family).model_fields}
             raise unknown(f"key in {type(self).__name__}", key, known)
-        return type(self)(*cast(tuple[System, PolicyFamily], parts))
+        return type(self)(*cast(tuple[System, PolicyFamily], parts), start=self._start)
 
     @property
     def system(self) -> Any:
@@ -608,9 +649,12 @@ class Problem:
         """The evaluator by which a claim of a sample-path order is tested."""
         return self._family.path_evaluator(self, as_policies(policies))
 
-    def simulator(self, truth: Any, seed: int = 0) -> Any:
-        """The true system: this problem with its truth."""
-        return self._system.simulator(self, truth, seed)
+    def simulator(self, truth: Any, seed: int = 0, state: Any = None) -> Any:
+        """The true system: this problem with its truth; see :meth:`as_state` for its state."""
+        simulator: Any = self._system.simulator(self, truth, seed)
+        if state is not None:
+            simulator.place(self.as_state(state))
+        return simulator
 
     def demand_seen(self, trajectory: Trajectory) -> tuple[Array, Array] | None:
         """Sales and stock of each step; see :class:`System`."""
@@ -628,9 +672,12 @@ class Problem:
     def describe(self) -> dict[str, object]:
         """The problem as JSON values: the ``[problem]`` table of a problem file.
 
-        A family that is not the default stands in it as ``family``, with its kind.
+        A family that is not the default stands in it as ``family``, with its kind; the policy in
+        force as ``start``.
         """
         known = {"kind": self.kind, **self._system.describe()}
+        if self._start is not None:
+            known["start"] = list(self._start)
         if self.families and type(self._family) is self.families[0]:
             return {**known, **self._family.describe()}
         return {**known, "family": {"kind": self._family.kind, **self._family.describe()}}
@@ -663,7 +710,8 @@ class Problem:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Problem):
             return NotImplemented
-        return (self.system, self.family) == (other.system, other.family)
+        mine, theirs = ((each.system, each.family, each.start) for each in (self, other))
+        return mine == theirs
 
     def __hash__(self) -> int:
         return hash((self.system, self.family))
@@ -680,7 +728,11 @@ def _with_policies(content: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
         raise InputError(
             "The policies are given twice, in [problem] and as [policies]: leave one out."
         )
-    return {**content["problem"], "policies": content["policies"]}
+    policies = dict(content["policies"])
+    start = {"start": policies.pop("start")} if "start" in policies else {}
+    if start and not policies:  # policies of the default family
+        return {**content["problem"], **start}
+    return {**content["problem"], "policies": policies, **start}
 
 
 class PolicyController(Controller):

@@ -57,7 +57,7 @@ class ERM(Learner):
     ) -> None:
         super().__init__(problem, horizon, seed)
         self._oracle: Oracle | None = None
-        self.start = self._in_class(start)
+        self.start = self._start_of(start)
         self._policy: Policy = self._middle() if self.start is None else self.start
         self._next = 1
         self._epoch = 1

@@ -69,7 +69,7 @@ class OrderUpTo(BaseStockLearner):
     ) -> None:
         super().__init__(problem, horizon, seed)
         self.review = check_count("review", review, least=2)
-        self.start = self._in_class(start)
+        self.start = self._start_of(start)
         self._level = self.levels.high if self.start is None else self.start[0]
         self._sales = np.empty(0)  # since the last review
         self._periods, self._mean, self._squares = 0, 0.0, 0.0  # up to the last review

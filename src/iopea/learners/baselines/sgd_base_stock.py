@@ -94,7 +94,7 @@ class SGDBaseStock(BaseStockLearner):
         self.step = check_positive("step", values["step"])
         self.cycle = check_count("cycle", values["cycle"])
         self._periods = self.cycle * (self.shop.lead_time + 1)
-        self.start = self._in_class(start)
+        self.start = self._start_of(start)
         middle = (self.levels.low + self.levels.high) / 2
         self._point = middle if self.start is None else self.start[0]  # y_i
         self._cycles = 0

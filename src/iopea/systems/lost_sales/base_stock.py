@@ -31,6 +31,7 @@ from iopea.problems.base import Constants, Evaluator, Problem
 from iopea.problems.batches import Batches
 from iopea.state import Part, array, parts
 from iopea.systems.lost_sales import kernel as kernels
+from iopea.systems.lost_sales.law import BaseStockLaw
 from iopea.systems.lost_sales.ledger import Ledger
 from iopea.systems.lost_sales.system import LostSalesSystem
 from iopea.systems.shop.base import TOLD, Range
@@ -127,6 +128,14 @@ class BaseStock(OrderingFamily):
         if not _up_to_a_level(problem.system):
             return super().evaluator(problem, policies, threads, precision)
         return BaseStockReplay(problem, policies[:, 0], threads, precision)
+
+    def choosing_evaluator(
+        self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
+    ) -> Evaluator | None:
+        """Simulation on demand drawn from its estimate, with records read as they fit."""
+        if not _up_to_a_level(problem.system):
+            return super().choosing_evaluator(problem, policies, threads, precision)
+        return BaseStockLaw(problem, policies, threads, precision)
 
     def path_evaluator(self, problem: Problem, policies: Array) -> Evaluator:
         """Replay of all levels, treating them as informed."""

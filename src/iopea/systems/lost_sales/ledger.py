@@ -113,6 +113,10 @@ class Ledger(Stateful):
         """Note that steps without records follow: the pipeline is unknown after them."""
         self._interrupted = self._steps > 0
 
+    def begin_late(self) -> None:
+        """Note that the shop was not empty before the first record."""
+        self._interrupted = True
+
     def _forget_half(self) -> None:
         """Count inconsistent steps in the older half of the records, and drop that half."""
         half = MOST_RECORDS // 2

@@ -90,13 +90,17 @@ class LawSimulation(Simulated):
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Add observed periods, all of which count."""
         sales, stock = self._seen(trajectory)
-        self._real.add(trajectory)
+        self._follow(trajectory, evaluate)
         if not evaluate:
             return 0
         self._tally.add(stock, sales)
         self._recent = np.hstack([self._recent, [stock, sales]])[:, -RECENT:]
         self._known = self._limit = None
         return len(trajectory)
+
+    def _follow(self, trajectory: Trajectory, evaluate: bool) -> None:
+        """Follow the real shop."""
+        self._real.add(trajectory)
 
     def begin(self, start: Policy | None) -> Policy:
         """Take a policy as the best reply to prior demand, whose scale follows from it.

@@ -73,7 +73,7 @@ _MOST_DELIVERED = 2.0
 _NAMED = 3
 
 #: Difference between the level and A_t, in multiples.
-_BELOW: dict[Rounding, float] = {"up": 0.0, "down": 1.0, "nearest": 0.5}
+BELOW: dict[Rounding, float] = {"up": 0.0, "down": 1.0, "nearest": 0.5}
 
 # Rows of the array that the kernels see.
 _LEVEL, _STOCK, _SALES, _ORDERED, _RECEIVED, _TOLERANCE = range(6)
@@ -606,7 +606,7 @@ class _Trial:
 
     @property
     def rule(self) -> _Rule:
-        return self.lead_time, self.multiple, _BELOW[self.rounding] * self.multiple
+        return self.lead_time, self.multiple, BELOW[self.rounding] * self.multiple
 
 
 class _Search:
@@ -724,7 +724,7 @@ class _Search:
             [
                 {"lead_time": self.lead_time, "multiple": multiple, "rounding": rounding}
                 for multiple in self.multiples(False)
-                for rounding in _BELOW
+                for rounding in BELOW
             ]
         )
         yield self.trial(self.lead_time, evening=True)
@@ -744,7 +744,7 @@ class _Search:
                     }
                     for lead in every
                     for multiple in self.multiples(evening)
-                    for rounding in _BELOW
+                    for rounding in BELOW
                 ]
             )
 

@@ -55,6 +55,10 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
         self._control = problem.control
         self._held = np.zeros(len(self._control.states))
 
+    def place(self, state: Array) -> None:
+        """Begin with this stock on hand and on order."""
+        self._held = state.copy()
+
     def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play a policy from the present state on; with ``until_start``, until the stock is 0."""
         system, family = self.problem.system, self.problem.family

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from iopea.demand import Demand, demand_from
 from iopea.problems.base import PolicyFamily, Problem, Rule, System
@@ -60,6 +60,8 @@ class ShopSystem(DemandSystem):
 
     A subclass defines its suppliers and its unit costs.
     """
+
+    holds_stock: ClassVar[bool] = True
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from iopea.problems.base import Evaluator
 from iopea.state import Part, Stateful, array, parts
 from iopea.systems.shop.records import FITS, tolerance
 from iopea.systems.shop.rule import CompiledRule
-from iopea.types import Trajectory
+from iopea.types import Array, Trajectory
 
 #: Columns of records without deliveries and gaps: stock and sales.
 _PLAIN = 2
@@ -32,6 +32,10 @@ class Tracker(Stateful):
         self.near = float(tolerance(np.array(most), None))
         self._state = np.zeros((1, rule.wide))
         self._inconsistent = self._steps = 0
+
+    def place(self, state: Array) -> None:
+        """Begin with this stock on hand and on order."""
+        self._state[0] = state
 
     def add(self, trajectory: Trajectory) -> None:
         """Add records; where deliveries or gaps are recorded, orders may differ from the rule's."""
@@ -72,6 +76,9 @@ class Untracked(Stateful):
     inconsistent = 0
     contradiction: str | None = None
 
+    def place(self, state: Array) -> None:
+        """Nothing to place."""
+
     def add(self, trajectory: Trajectory) -> None:
         """Nothing to follow."""
 
@@ -81,6 +88,10 @@ class Tracked(Evaluator):
 
     saved = parts(real=Part)
     _real: Any
+
+    def place(self, state: Array) -> None:
+        """Begin with this stock on hand and on order."""
+        self._real.place(state)
 
     @property
     def at_start(self) -> bool:
