@@ -69,6 +69,12 @@ class DualRecords(Stateful):
         """Number of steps whose stock is inconsistent with the orders."""
         return self._faults
 
+    def place(self, state: Array) -> None:
+        """Begin with this stock on hand and on order: regular, then expedited."""
+        regular, _ = self._lead_times
+        self.on_hand = float(state[0])
+        self._regular, self._expedited = state[1 : 1 + regular].copy(), state[1 + regular :].copy()
+
     def add(self, trajectory: Trajectory) -> None:
         """Add records; at first, and after a gap, the pipeline is unknown for a while."""
         steps = len(trajectory)

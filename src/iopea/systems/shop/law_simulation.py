@@ -23,7 +23,7 @@ import numpy as np
 
 from iopea.problems.base import Choice, Problem
 from iopea.seeds import seed_for
-from iopea.state import Part, optional, parts, shaped
+from iopea.state import Part, numbers, optional, parts, shaped
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
 from iopea.systems.shop.simulated import FEWEST_GROUPS, NEGLIGIBLE, REACHED, Simulated, lower_limit
 from iopea.systems.shop.tally import Law, Tally, stratified
@@ -73,7 +73,10 @@ class LawSimulation(Simulated):
 
     sees_beyond = True
     assumes_law = True
-    saved = parts(tally=Part, recent=shaped(2, -1), scale=optional(float), in_order=bool)
+    saved = parts(
+        tally=Part, recent=shaped(2, -1), scale=optional(float), in_order=bool, empty=int,
+        played=optional(numbers),
+    )  # fmt: skip
 
     def __init__(
         self, problem: Problem, policies: Array, threads: int = 1, precision: str = "float64"
@@ -83,6 +86,8 @@ class LawSimulation(Simulated):
         self._recent = np.empty((2, 0))
         self._scale: float | None = None
         self._in_order = False
+        self._empty = 0  # periods since there was stock under the policy in force
+        self._played: Policy | None = None
         self._known: Estimates | None = None
         self._limit: float | None = None
         self._some: Mask | None = None
@@ -93,10 +98,20 @@ class LawSimulation(Simulated):
         self._follow(trajectory, evaluate)
         if not evaluate:
             return 0
+        self._count_empty(trajectory, stock)
         self._tally.add(stock, sales)
         self._recent = np.hstack([self._recent, [stock, sales]])[:, -RECENT:]
         self._known = self._limit = None
         return len(trajectory)
+
+    def _count_empty(self, trajectory: Trajectory, stock: Array) -> None:
+        """Count periods since there was stock under the policy in force."""
+        if trajectory.policy != self._played:
+            self._played, self._empty = trajectory.policy, 0
+        some = np.flatnonzero(stock > 0)
+        if some.size:
+            self._empty = -int(some[-1]) - 1
+        self._empty += stock.size
 
     def _follow(self, trajectory: Trajectory, evaluate: bool) -> None:
         """Follow the real shop."""
@@ -166,9 +181,13 @@ class LawSimulation(Simulated):
 
     def choose(self, current: Policy | None = None) -> Choice | None:
         """The estimated best policy among the candidates; None without records."""
+        among = self._candidates()
+        patience = _UNSOLD + self._problem.constants.memory
+        if self._played is not None and self._empty > patience:
+            higher = self._higher(among, self._played)
+            return Choice(higher, math.inf, 0.0, None)
         if not self._periods:
             return None
-        among = self._candidates()
         rng = np.random.default_rng(seed_for("choice", self._periods))
         law = self._tally.law(self._prior)
         draw = self._path(law, rng)
@@ -181,6 +200,21 @@ class LawSimulation(Simulated):
             error = self._error_of_gain(both, draw(_LEAST_PATH)) if gain > 0 else 0.0
         bolder = self._bolder(among, best, law, rng) if not self._in_order else None
         return Choice(best, gain, error, bolder)
+
+    def _higher(self, policies: Array, policy: Policy) -> Policy:
+        """The policy that holds least of those that hold twice as much as this one, or the most.
+
+        Under this one nothing arrived: its orders are too small to be delivered.
+        """
+        nothing = np.zeros(_UNSOLD)
+        held = self._stock_of(nothing, policies)
+        enough = 2 * float(self._stock_of(nothing, np.array([policy]))[0])
+        best = (
+            np.where(held >= enough, held, np.inf).argmin()
+            if (held >= enough).any()
+            else (held.argmax())
+        )
+        return tuple(map(float, policies[best]))
 
     @property
     def _prior(self) -> float:
