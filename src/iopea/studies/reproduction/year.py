@@ -74,9 +74,8 @@ class Setting:
 
 def _of_the_paper(name: str, profile: Profile, title: str) -> Setting:
     about = f"{name.replace('-', ' ')}, {profile}"
-    # Continuous classes take longer: one of them is enough for quick runs.
-    quick = name == "inventory-small-exponential"
-    return Setting(f"{name}-{profile}", title, about, scenarios(profile)[name].tables, quick)
+    # Classes without steps take longer.
+    return Setting(f"{name}-{profile}", title, about, scenarios(profile)[name].tables, quick=False)
 
 
 def _shop(
@@ -142,7 +141,7 @@ def year_settings() -> tuple[Setting, ...]:
         _of_the_paper("dual-small-exponential", "as-stated", "dual sourcing"),
         Setting(
             "newsvendor",
-            "news-vendor",
+            "newsvendor",
             "the newsvendor of examples/newsvendor.toml",
             {"problem": stand, "demand": _negative_binomial(12.0, 4.0)},
         ),
@@ -469,7 +468,7 @@ def year_figure(choice: Choice, store: Store) -> Figure | None:
     rows = (len(panels) + 1) // 2
     names = [player.name for player in chosen_players(choice)]
     with drawing(7.4, 2.4 * rows + 0.8) as canvas:
-        cells = canvas.subplots(rows, 2, squeeze=False, sharex=True).flat
+        cells = canvas.subplots(rows, 2, squeeze=False).flat
         for axes, (title, found) in zip(cells, panels, strict=False):
             _draw(axes, title, found, names)
         for axes in canvas.axes[len(panels) :]:
@@ -491,6 +490,8 @@ def year_figure(choice: Choice, store: Store) -> Figure | None:
 
 
 def _draw(axes: Axes, title: str, found: Sequence[Curve], names: Sequence[str]) -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
     for curve in found:
         colour, marker, dash = style_of(curve.name, names)
         mean = np.where(curve.mean > 0, curve.mean, math.nan)
@@ -498,6 +499,11 @@ def _draw(axes: Axes, title: str, found: Sequence[Curve], names: Sequence[str]) 
     axes.axvline(YEAR_STEPS, color="#222222", linewidth=0.8, linestyle=(0, (1, 2)))
     axes.set_xscale("log")
     axes.set_yscale("log")
+    ticks = [steps for steps in TABLED if steps <= found[0].steps[-1]]
+    axes.set_xticks(ticks, [f"{steps:,}" for steps in ticks])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlabel("periods T")
     axes.set_ylabel("regret, %")
     axes.set_title(title, loc="left", fontsize=9)
