@@ -189,8 +189,8 @@ def test_the_first_sentence_compares_the_default_with_the_usual_rule(choice, sto
             for task in runs:
                 put(store, task, average)
     report = report_for(choice, ("year",), store)
-    assert report.lead[0].startswith("In its first 365 periods, iopea costs 10 % more than")
-    assert "order-up-to, the textbook rule, 50 %" in report.lead[0]
+    assert report.lead[0].startswith("In its first 365 periods, iopea costs 10 % (10 % to 10 %)")
+    assert "order-up-to, the textbook rule, 50 % (50 % to 50 %)" in report.lead[0]
     assert [part.name for part in report.parts] == ["year", "year-starts", "year"]
     cells = entries(report.parts[1])
     assert cells["Poisson", "a quarter", "T = 365"].mean == pytest.approx(0.1)

@@ -437,18 +437,16 @@ def year_sentence(choice: Choice, store: Store) -> str:
     if not ours:
         return ""
     return (
-        f"In its first {YEAR_STEPS} periods, {DEFAULT} costs {_range(ours)} more than the best "
+        f"In its first {YEAR_STEPS} periods, {DEFAULT} costs {_middle(ours)} more than the best "
         f"policy of the class on the same demand, and {USUAL}, the textbook rule, "
-        f"{_range(theirs)} ({len(ours)} settings, from four starts). "
+        f"{_middle(theirs)}; medians of {len(ours)} settings, each from four starts. "
     )
 
 
-def _range(values: Sequence[float]) -> str:
-    """The least, the largest and the middle one of some shares."""
-    if len(values) == 1:
-        return percent(values[0])
+def _middle(values: Sequence[float]) -> str:
+    """The median of some shares, with their range."""
     middle = percent(float(np.median(values)))
-    return f"{percent(min(values))} to {percent(max(values))} (median {middle})"
+    return f"{middle} ({percent(min(values))} to {percent(max(values))})"
 
 
 def year_figure(choice: Choice, store: Store) -> Figure | None:
