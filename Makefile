@@ -21,8 +21,8 @@ lint: $(VENV)/dev
 bench: $(VENV)/core
 	$(BIN)/iopea bench
 
-# Every table and figure of the paper, 20 runs each, without PPO; about 25 minutes on two cores. Goes on where it
-# was stopped.
+# Every table and figure of the paper, 20 runs each, and 40 of the first year, without PPO; about an hour on two
+# cores. Goes on where it was stopped.
 reproduce: $(VENV)/core
 	$(BIN)/iopea reproduce --full --without ppo
 

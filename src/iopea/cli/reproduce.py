@@ -18,7 +18,8 @@ _BOTH = "both"
 
 def reproduce(
     target: Annotated[
-        str, typer.Argument(help="One of table1, table-queue, figure1, figure2, regret, or all.")
+        str,
+        typer.Argument(help="One of table1, table-queue, figure1, figure2, regret, year, or all."),
     ] = _ALL,
     full: Annotated[
         bool,

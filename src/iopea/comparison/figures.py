@@ -23,10 +23,15 @@ _STYLES: dict[str, tuple[str, str, str]] = {
     "optimal": ("#222222", "", "--"),
     "erm": ("#888888", "x", "-"),
     "iopea": ("#aa3377", "o", "-"),
+    "iopea-maximal": ("#aa3377", "D", "--"),
     "iopea-published": ("#aa3377", "s", ":"),
     "ppo": ("#66ccee", "v", "-"),
     "feedback-graph": ("#228833", "^", "-"),
     "problem-specific": ("#4477aa", "D", "-"),
+    "convex": ("#4477aa", "D", "-"),
+    "ucrl2": ("#009988", "h", "-"),
+    "sgd-base-stock": ("#ccbb44", "p", "-"),
+    "order-up-to": ("#ee6677", "P", "-"),
     "random": ("#bbbbbb", "", "-."),
 }
 _OTHER_COLOURS = ("#ccbb44", "#ee6677", "#228833", "#4477aa", "#66ccee", "#ee7733", "#009988")

@@ -71,11 +71,14 @@ class Entry:
         '★2.573 ± 0.001'
         >>> Entry(0.0107, 0.0003, 20, unit="share").value_text
         '1.07 ± 0.03 %'
+        >>> Entry(3.229, 0.382, 20, unit="share").value_text
+        '323 ± 38 %'
         """
         if not self.seeds or math.isnan(self.mean):
             return NOTHING
         if self.unit == "share":
-            return f"{self.sign}{_with_error(100 * self.mean, 100 * self.half, 2)} %"
+            places = 2 if abs(self.mean) <= 1 else 0
+            return f"{self.sign}{_with_error(100 * self.mean, 100 * self.half, places)} %"
         size = max(abs(self.mean), _SMALLEST)
         places = max(0, 3 - math.floor(math.log10(size)))
         return f"{self.sign}{_with_error(self.mean, self.half, places)}"

@@ -55,7 +55,8 @@ def iopea(iopea):
 def small(monkeypatch):
     """Smaller sizes: these tests are about the commands."""
     sizes = {
-        name: replace(size, seeds=2, evaluation=64_000, curve=2000) for name, size in SIZES.items()
+        name: replace(size, seeds=2, evaluation=64_000, curve=2000, year=100, year_seeds=1)
+        for name, size in SIZES.items()
     }
     for name, size in sizes.items():
         monkeypatch.setitem(SIZES, name, size)
@@ -209,9 +210,10 @@ def test_reproduce_writes_tables_figures_and_a_page(iopea, tmp_path):
         for name in ("table1", "table-queue", "regret"):
             assert {f"{name}-{profile}.{suffix}" for suffix in ("csv", "md", "tex")} <= tables
         assert f"figure1-{profile}.png" in figures
-    assert {"figure2.svg", "figure2.png", "regret.svg", "regret.png"} <= figures
+    assert {"year.csv", "year-starts.csv"} <= tables
+    assert {"figure2.svg", "figure2.png", "regret.svg", "regret.png", "year.png"} <= figures
     page = (out / "report.html").read_text()
-    assert page.count("<svg") == 4
+    assert page.count("<svg") == 5
     assert re.search(r"iopea reproduce figure1 --quick --without [^<]*--profile as-stated", page)
     document = (tmp_path / "paper.md").read_text()
     assert "![Cost of dual-index policies](paper/figure2.png)" in document
@@ -232,7 +234,7 @@ def test_reproduce_writes_tables_figures_and_a_page(iopea, tmp_path):
     assert status == 0
     assert "9.540" in text
     # So do those of figures, which write a page of their own.
-    for target in ("figure1", "figure2", "regret"):
+    for target in ("figure1", "figure2", "regret", "year"):
         command = re.search(rf"iopea (reproduce {target} --quick[^<]*)<", page)[1].split()
         status, text, _ = iopea(*command, "--out", out)
         assert status == 0

@@ -70,6 +70,8 @@ class Size:
     evaluation : int. Steps of the path on which recommendations are evaluated.
     curve : int. Steps of the runs behind curves over time.
     slow : bool. Whether slow learners take part.
+    year : int. Steps of the runs behind the costs of the first year.
+    year_seeds : int. Those runs of each learner on each setting, from each start.
     """
 
     name: str
@@ -77,17 +79,35 @@ class Size:
     evaluation: int
     curve: int
     slow: bool
+    year: int
+    year_seeds: int
 
     def of(self, seeds: int) -> Size:
         """The same with another number of seeds."""
-        return replace(self, seeds=seeds)
+        return replace(self, seeds=seeds, year_seeds=seeds)
 
 
 SIZES = {
     size.name: size
     for size in (
-        Size("quick", seeds=3, evaluation=1_000_000, curve=100_000, slow=False),
-        Size("full", seeds=20, evaluation=8_000_000, curve=1_000_000, slow=True),
+        Size(
+            "quick",
+            seeds=3,
+            evaluation=1_000_000,
+            curve=100_000,
+            slow=False,
+            year=1000,
+            year_seeds=3,
+        ),
+        Size(
+            "full",
+            seeds=20,
+            evaluation=8_000_000,
+            curve=1_000_000,
+            slow=True,
+            year=10_000,
+            year_seeds=40,
+        ),
     )
 }
 
@@ -117,6 +137,11 @@ class Choice:
     def seeds(self) -> range:
         """The seeds."""
         return range(self.first_seed, self.first_seed + self.size.seeds)
+
+    @property
+    def year_seeds(self) -> range:
+        """The seeds of the runs behind the costs of the first year."""
+        return range(self.first_seed, self.first_seed + self.size.year_seeds)
 
     def includes(self, setting: str) -> bool:
         """Whether a setting is wanted."""

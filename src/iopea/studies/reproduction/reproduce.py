@@ -14,12 +14,12 @@ from iopea.comparison.statistics import LEVEL, welch
 from iopea.comparison.store import Store
 from iopea.comparison.tables import Figure, Report, Table, percent, run_facts, runs
 from iopea.comparison.tasks import Task, best_from
-from iopea.studies.reproduction import costs, curves
+from iopea.studies.reproduction import costs, curves, year
 from iopea.studies.reproduction.costs import Choice
 from iopea.studies.reproduction.scenarios import METHODS, Profile, scenarios
 from iopea.studies.reproduction.surface import cost_surface, cost_surface_figure
 
-Target = Literal["table1", "table-queue", "figure1", "figure2", "regret"]
+Target = Literal["table1", "table-queue", "figure1", "figure2", "regret", "year"]
 TARGETS: tuple[Target, ...] = get_args(Target)
 
 #: Relative difference of costs that counts.
@@ -44,6 +44,8 @@ def tasks_for(choice: Choice, targets: Sequence[Target]) -> list[Task]:
         for methods in curves.hard_tasks(choice).values():
             for runs in methods.values():
                 found += runs
+    if "year" in targets:
+        found += year.year_tasks(choice)
     return list({task.key: task for task in found}.values())
 
 
@@ -73,10 +75,16 @@ def report_for(choice: Choice, targets: Sequence[Target], store: Store) -> Repor
         if panels:
             command = choice.command("regret", profile=choice.profiles[0])
             parts.append(curves.regret_figure(panels, command))
+    first = ""
+    if "year" in targets:
+        first = year.year_sentence(choice, store)
+        parts += [year.table_year(choice, store), year.table_starts(choice, store)]
+        drawn_year = year.year_figure(choice, store)
+        parts += [] if drawn_year is None else [drawn_year]
     return Report(
         title="Information-ordered policies: the paper's experiments, run again",
         lead=(
-            *_lead(choice, _cheapest(choice, store) if cost_tables else ""),
+            *_lead(choice, first + (_cheapest(choice, store) if cost_tables else "")),
             *_findings(cost_tables),
             *duels.sentences(),
         ),
@@ -145,7 +153,7 @@ def _cheapest(choice: Choice, store: Store) -> str:
     )
 
 
-def _lead(choice: Choice, cheapest: str) -> tuple[str, ...]:
+def _lead(choice: Choice, first: str) -> tuple[str, ...]:
     about = {
         "as-stated": "“As-stated” is what the paper's text says.",
         "as-published": "“As-published” has the definitions that give the printed numbers: a "
@@ -154,7 +162,7 @@ def _lead(choice: Choice, cheapest: str) -> tuple[str, ...]:
         "large dual sourcing with exponential demand M = 30, z_e up to 30 and T = 100,000.",
     }
     return (
-        f"{cheapest}Every number of the paper's experiments, made by one command and set beside "
+        f"{first}Every number of the paper's experiments, made by one command and set beside "
         "the printed one. The printed tables do not follow from the definitions printed beside "
         "them, so there are two profiles. "
         + " ".join(about[profile] for profile in choice.profiles),
