@@ -243,6 +243,26 @@ def test_every_family_driven_by_demand_plays_frugally(name):
     assert frugal.survives(frugal.recommend()) or frugal.survivors > 1
 
 
+def test_what_few_records_tell_of_large_demand_is_not_taken_for_certain():
+    """A single day with more stock once fixed the level at 11 for ever; the best is 17."""
+    stand = Newsvendor(overage_cost=1, underage_cost=4, levels=levels(40))
+    learner = IOPEA(stand, play="frugal", start=8)
+    run(learner, stand.simulator(NegativeBinomial(mean=12, size=4), seed=2), YEAR)
+    assert learner.recommend()[0] >= 15
+
+
+def test_two_suppliers_leave_a_low_start():
+    pairs = {"low": 0, "high": 6, "step": 0.5}
+    problem = DualSourcing(
+        regular_lead_time=2, expedited_lead_time=0, holding_cost=1, lost_sales_cost=10,
+        regular_cost=0.1, expedited_cost=0.5, expedited_levels=pairs, regular_levels=pairs,
+    )  # fmt: skip
+    demand = Exponential(mean=1, maximum=3, zero_probability=0.3)
+    learner = IOPEA(problem, play="frugal")
+    run(learner, problem.simulator(demand, seed=0), YEAR)
+    assert learner.recommend()[0] >= 1.0
+
+
 @pytest.mark.parametrize("start", [1, 6, 25])
 def test_rare_large_demand_is_found_from_a_low_level(start):
     """A stock of 2, the most that is usually wanted, would hide it for ever."""

@@ -33,6 +33,8 @@ from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 RECENT = 4096
 #: Periods of prior demand that are mixed in for a choice.
 PRIOR_PERIODS = 3.0
+#: Doubt in what few records tell of large demand, for a choice.
+_DOUBT = 1.0
 #: Times that demand may have exceeded all demand seen, in the periods that would have shown it, and
 #: the least share by which it then did, for a bold choice.
 _HIDDEN, _FURTHER = 3.0, 0.05
@@ -189,7 +191,7 @@ class LawSimulation(Simulated):
         if not self._periods:
             return None
         rng = np.random.default_rng(seed_for("choice", self._periods))
-        law = self._tally.law(self._prior)
+        law = self._tally.law(self._prior, doubt=_DOUBT)
         draw = self._path(law, rng)
         finalists, costs = self._search(among, draw, current)
         best = tuple(map(float, finalists[costs.argmin()]))
@@ -198,7 +200,11 @@ class LawSimulation(Simulated):
             gain = float(costs[-1] - costs.min())
             both = np.array([current, best])
             error = self._error_of_gain(both, draw(_LEAST_PATH)) if gain > 0 else 0.0
-        bolder = self._bolder(among, best, law, rng) if not self._in_order else None
+        bolder = (
+            self._bolder(among, best, self._tally.law(self._prior), rng)
+            if not self._in_order
+            else None
+        )
         return Choice(best, gain, error, bolder)
 
     def _higher(self, policies: Array, policy: Policy) -> Policy:
@@ -291,7 +297,7 @@ class LawSimulation(Simulated):
         shares = stratified(_JACKKNIFE_PATH, np.random.default_rng(seed_for("gain")))
         gains = []
         for group in range(groups[-1] + 1):
-            law = self._tally.law(self._prior, groups == group)
+            law = self._tally.law(self._prior, groups == group, doubt=_DOUBT)
             gains.append(float(np.diff(self._means(self._completed(law, shares), both))[0]))
         return min(error, float(np.std(gains) * math.sqrt(groups[-1])))
 

@@ -218,6 +218,7 @@ class Tally(Stateful):
         scale: float,
         without: Mask | None = None,
         up_to: float | None = None,
+        doubt: float = 0.0,
     ) -> Law:
         """The product-limit estimate with an exponential tail.
 
@@ -227,6 +228,9 @@ class Tally(Stateful):
         without : mask of blocks, optional. Blocks to leave out.
         up_to : float, optional. The estimate ends at this stock; the tail has the rest, and begins
             there.
+        doubt : float. This number, times the share of records that were sold out, is added to the
+            records sold out above all others. So where few records tell of larger demand because
+            most are sold out, they are trusted less, and more is left to the tail.
         """
         seen, gone = self._counts.sum(axis=1)
         if without is not None:
@@ -242,6 +246,8 @@ class Tally(Stateful):
         if known < cells.size:  # what lies beyond counts as sold out
             gone_by = np.append(gone_by[:known], gone_by[known:].sum() + seen[cells[known:]].sum())
             cells, values = cells[:known], values[:known]
+        gone_by = gone_by.astype(np.float64)
+        gone_by[-1] += doubt * gone.sum() / max(int((seen + gone).sum()), 1)
         below, beyond = accumulate(seen[cells], gone_by)
         if not beyond > 0:
             return Law(values, below, 0.0, 0.0, 0.0)
@@ -274,6 +280,8 @@ class Tally(Stateful):
         every = seen + gone
         total = int(every.sum())
         cell = self._last(every, min(max(_FEW, math.ceil(_UPPER * total)), total))
+        # A stock that is nearly always sold out tells how large demand is by what it still saw.
+        cell = min(cell, self._last(seen, min(_FEW, int(seen.sum()))))
         told = self._exposure(seen, gone, cell)
         last = int(np.flatnonzero(seen)[-1]) if seen.any() else 0
         # Where much was sold out far above all demand seen, the tail is that of rare large demand.
@@ -283,7 +291,7 @@ class Tally(Stateful):
             (exposure + TAIL_EVENTS * scale) / (events + TAIL_EVENTS)
             for exposure, events in (told, rare)
         )
-        return float(np.flatnonzero(gone)[-1] * self._width), excess
+        return float(np.flatnonzero(every)[-1] * self._width), excess
 
     def _exposure(self, seen: Indices, gone: Indices, cell: int) -> tuple[float, float]:
         """Demand above a cell as far as it was met, and the number of times it ended there."""
