@@ -361,7 +361,8 @@ class _TrueSystem:
 
 def _system(simulator: Simulator) -> str:
     """The identity of a system: its problem and its truth."""
-    return json.dumps([simulator.problem.describe(), simulator.truth.table()], default=str)
+    problem = {key: value for key, value in simulator.problem.describe().items() if key != "start"}
+    return json.dumps([problem, simulator.truth.table()], default=str)
 
 
 def _known_best(simulator: Simulator) -> Policy:

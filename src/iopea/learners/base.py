@@ -70,6 +70,7 @@ class Learner(Stateful, ABC):
     takes_any: ClassVar[bool] = False
     takes_start: ClassVar[bool] = False
     problem: Problem
+    start: Policy | None = None
     steps: int = 0
 
     def __init__(self, problem: Problem, horizon: int | None = None, seed: int = 0) -> None:
@@ -172,7 +173,10 @@ class Learner(Stateful, ABC):
 
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
-        return {"horizon": self.horizon, "seed": self.seed}
+        known: dict[str, object] = {"horizon": self.horizon, "seed": self.seed}
+        if self.takes_start:
+            known["start"] = None if self.start is None else list(self.start)
+        return known
 
     @property
     def title(self) -> str:

@@ -191,7 +191,6 @@ class IOPEA(Learner):
             **super().settings(),
             "rule": self.rule.name,
             "play": self.player.name,
-            "start": None if self.start is None else list(self.start),
             "state": None if self.state is None else list(self.state),
             "delta": self.rule.setting.delta,
             "restart": self.restart,

@@ -62,10 +62,6 @@ class ERM(Learner):
         self._next = 1
         self._epoch = 1
 
-    def settings(self) -> dict[str, object]:
-        """The learner's settings as JSON values."""
-        return {**super().settings(), "start": None if self.start is None else list(self.start)}
-
     def _middle(self) -> Policy:
         policies = self.problem.policy_class
         some = policies.thinned(3, policies.extent / 2 or 1.0)

@@ -76,7 +76,7 @@ class OrderUpTo(BaseStockLearner):
 
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
-        return {**super().settings(), "review": self.review, "start": self.start and self.start[0]}
+        return {**super().settings(), "review": self.review}
 
     def recommend(self) -> Policy:
         """The level of the last review; before it, the start."""

@@ -104,12 +104,7 @@ class SGDBaseStock(BaseStockLearner):
 
     def settings(self) -> dict[str, object]:
         """The learner's settings as JSON values."""
-        return {
-            **super().settings(),
-            "step": self.step,
-            "cycle": self.cycle,
-            "start": self.start and self.start[0],
-        }
+        return {**super().settings(), "step": self.step, "cycle": self.cycle}
 
     def recommend(self) -> Policy:
         """The mean of the latest points, as a level of the class."""

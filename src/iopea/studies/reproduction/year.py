@@ -352,17 +352,18 @@ def _entry(choice: Choice, values: Array, absent: str) -> Entry:
 def table_year(choice: Choice, store: Store) -> Table:
     """Regret of all learners, by number of steps and system."""
     settings = chosen_settings(choice)
+    found = {
+        (player, setting): shares(choice, setting, player, store).mean(axis=1)
+        for player in chosen_players(choice)
+        for setting in settings
+    }
     lines = []
     for look, steps in enumerate(year_looks(choice)):
         if steps not in TABLED:
             continue
         for player in chosen_players(choice):
             cells = [
-                _entry(
-                    choice,
-                    shares(choice, setting, player, store).mean(axis=1)[:, look],
-                    player.lacks(setting),
-                )
+                _entry(choice, found[player, setting][:, look], player.lacks(setting))
                 for setting in settings
             ]
             if any(cell.command for cell in cells):

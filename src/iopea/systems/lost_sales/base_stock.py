@@ -32,11 +32,12 @@ from iopea.problems.batches import Batches
 from iopea.state import Part, array, parts
 from iopea.systems.lost_sales import kernel as kernels
 from iopea.systems.lost_sales.law import BaseStockLaw
-from iopea.systems.lost_sales.ledger import Ledger
+from iopea.systems.lost_sales.ledger import Followed, Ledger
 from iopea.systems.lost_sales.system import LostSalesSystem
 from iopea.systems.shop.base import TOLD, Range
 from iopea.systems.shop.family import OrderingFamily, pieces
 from iopea.systems.shop.kernel import order_up_to
+from iopea.systems.shop.tracker import Tracked
 from iopea.types import Array, Claim, Estimates, Indices, Mask, Policy, Precision, Trajectory
 
 #: Tolerance for rounding of the stock, as a share of the highest level.
@@ -229,16 +230,13 @@ def _up_to_a_level(system: LostSalesSystem) -> bool:
     return not (system.fixed_order_cost or system.terms.limited)
 
 
-class BaseStockReplay(Evaluator):
+class BaseStockReplay(Tracked):
     """Counterfactual replay of base-stock levels along the sales of a higher one.
 
     With ``claimed`` all candidates are treated as informed, to test a claim that they are.
     """
 
-    saved = parts(
-        on_hand=float, pipeline=array, running=bool, ledger=Part, levels=array, ring=array,
-        head=int, since=int, batches=Part,
-    )  # fmt: skip
+    saved = parts(running=bool, levels=array, ring=array, head=int, since=int, batches=Part)
 
     def __init__(
         self,
@@ -250,12 +248,9 @@ class BaseStockReplay(Evaluator):
     ) -> None:
         self._claimed = claimed
         self._system: LostSalesSystem = problem.system
-        self._high = problem.family.levels.high
         self._threads = threads
-        # The real system.
-        self._on_hand = 0.0
-        self._pipeline = np.zeros(self._system.lead_time)
-        self._ledger = Ledger(self._system.lead_time, problem.family.levels.step)
+        known = problem.family.levels
+        self._real: Followed = Followed(self._system.lead_time, known.step, known.high)
         # The candidates.
         self._running = False
         self._levels = np.array(levels, dtype=np.float64)
@@ -272,17 +267,17 @@ class BaseStockReplay(Evaluator):
             self._open_ledger()
         if evaluate and not self._running and not self._ledger.open:
             self._resume(level)
-        stock, sales = trajectory["stock"], trajectory["sales"]
-        near = ROUNDING * self._high
-        self._on_hand = kernels.follow(level, self._on_hand, self._pipeline, stock, sales, near)
+        self._real.add(trajectory, evaluate)
         self._running = evaluate
         if not evaluate:
-            self._ledger.interrupt()
             return 0
-        self._ledger.add(trajectory)
         if not self._ledger.open:
-            self._replay(sales)
+            self._replay(trajectory["sales"])
         return len(trajectory)
+
+    @property
+    def _ledger(self) -> Ledger:
+        return self._real.ledger
 
     def _informs_all(self, level: float) -> bool:
         return self._claimed or bool(self._levels.max(initial=0.0) <= level * (1 + ROUNDING))
@@ -297,7 +292,7 @@ class BaseStockReplay(Evaluator):
     def _resume(self, level: float) -> None:
         """Set every candidate to the real state, reduced by its distance from the played level."""
         cut = np.maximum(level - self._levels, 0.0)
-        state = [np.full(cut.size, held) for held in (self._on_hand, *self._pipeline)]
+        state = [np.full(cut.size, held) for held in self._real.state]
         for held in reversed(state):
             less = np.minimum(held, cut)
             held -= less
@@ -336,21 +331,6 @@ class BaseStockReplay(Evaluator):
             self._head = (self._head + part.size) % len(self._ring)
             batches.add(part.size, filled)
             first += part.size
-
-    @property
-    def at_start(self) -> bool:
-        """Whether the real shop is empty, with nothing on order."""
-        return self._on_hand == 0 and not self._pipeline.any()
-
-    @property
-    def departures(self) -> int:
-        """Periods inconsistent with the orders of the policy that was played."""
-        return self._ledger.inconsistent
-
-    @property
-    def contradiction(self) -> str | None:
-        """Message if the records don't fit the model, with the likely reason."""
-        return self._ledger.contradiction
 
     @property
     def demand_records(self) -> tuple[Array, Array] | None:

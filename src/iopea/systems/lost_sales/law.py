@@ -10,9 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from iopea.problems.base import Choice, Problem
-from iopea.state import Part, Stateful, array, parts
-from iopea.systems.lost_sales import kernel as kernels
-from iopea.systems.lost_sales.ledger import ROUNDING, Ledger
+from iopea.systems.lost_sales.ledger import Followed
 from iopea.systems.shop.law_simulation import LawSimulation
 from iopea.systems.shop.records import BELOW, Reading
 from iopea.systems.shop.tally import Tally
@@ -20,63 +18,6 @@ from iopea.types import Array, Estimates, Indices, Policy, Trajectory
 
 #: Share of a multiple by which an order may miss it.
 _NEARLY = 1e-6
-
-
-class Followed(Stateful):
-    """The real shop under base-stock levels, and the ledger of its records.
-
-    Parameters
-    ----------
-    lead_time : int. Lead time of the problem [L].
-    step : float, optional. Step of the levels.
-    high : float. The highest level, which is the scale of rounding errors.
-    """
-
-    saved = parts(on_hand=float, pipeline=array, ledger=Part)
-
-    def __init__(self, lead_time: int, step: float | None, high: float) -> None:
-        self._near = ROUNDING * high
-        self._on_hand, self._pipeline = 0.0, np.zeros(lead_time)
-        self._ledger = Ledger(lead_time, step)
-
-    @property
-    def ledger(self) -> Ledger:
-        """The records as far as they are needed."""
-        return self._ledger
-
-    def add(self, trajectory: Trajectory, plain: bool) -> None:
-        """Add records; all are kept once orders, arrivals or gaps are recorded."""
-        if not plain:
-            self._ledger.begin()
-        self._on_hand = kernels.follow(
-            trajectory.policy[0], self._on_hand, self._pipeline, trajectory["stock"],
-            trajectory["sales"], self._near,
-        )  # fmt: skip
-        self._ledger.add(trajectory)
-
-    def place(self, state: Array) -> None:
-        """Begin with this stock on hand and on order."""
-        self._on_hand, self._pipeline = float(state[0]), state[1:].copy()
-        self._ledger.begin_late()
-
-    def interrupt(self) -> None:
-        """Note that records which don't count follow."""
-        self._ledger.interrupt()
-
-    @property
-    def position(self) -> float:
-        """Stock on hand and on order."""
-        return float(self._on_hand + self._pipeline.sum())
-
-    @property
-    def inconsistent(self) -> int:
-        """Number of steps that don't fit."""
-        return self._ledger.inconsistent
-
-    @property
-    def contradiction(self) -> str | None:
-        """Message if the records don't fit, with the likely reason."""
-        return self._ledger.contradiction
 
 
 class BaseStockLaw(LawSimulation):
@@ -91,10 +32,9 @@ class BaseStockLaw(LawSimulation):
         self._shift = 0.0
 
     def _follow(self, trajectory: Trajectory, evaluate: bool) -> None:
-        if evaluate:
-            self._real.add(trajectory, set(trajectory.columns) == set(self._system.columns))
-        else:
-            self._real.interrupt()
+        if evaluate and set(trajectory.columns) != set(self._system.columns):
+            self._real.ledger.begin()
+        self._real.add(trajectory, evaluate)
 
     def _seen(self, trajectory: Trajectory) -> tuple[Array, Array]:
         """Sales and stock; that no more can be sold than there is, the ledger checks."""

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from iopea.state import Stateful, parts, shaped
+from iopea.state import Part, Stateful, array, parts, shaped
 from iopea.systems.lost_sales import kernel as kernels
 from iopea.systems.shop.base import TOLD
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
@@ -299,6 +299,65 @@ class Ledger(Stateful):
     def _loaded(self) -> None:
         self._held = self._rows.shape[1]
         self._parts, self._known = [], None
+
+
+class Followed(Stateful):
+    """The real shop under base-stock levels, and the ledger of its records.
+
+    Parameters
+    ----------
+    lead_time : int. Lead time of the problem [L].
+    step : float, optional. Step of the levels.
+    high : float. The highest level, which is the scale of rounding errors.
+    """
+
+    saved = parts(on_hand=float, pipeline=array, ledger=Part)
+
+    def __init__(self, lead_time: int, step: float | None, high: float) -> None:
+        self._near = ROUNDING * high
+        self._on_hand, self._pipeline = 0.0, np.zeros(lead_time)
+        self._ledger = Ledger(lead_time, step)
+
+    @property
+    def ledger(self) -> Ledger:
+        """The records as far as they are needed."""
+        return self._ledger
+
+    def add(self, trajectory: Trajectory, counts: bool) -> None:
+        """Follow the shop; records that don't count are not kept."""
+        self._on_hand = kernels.follow(
+            trajectory.policy[0], self._on_hand, self._pipeline, trajectory["stock"],
+            trajectory["sales"], self._near,
+        )  # fmt: skip
+        if counts:
+            self._ledger.add(trajectory)
+        else:
+            self._ledger.interrupt()
+
+    def place(self, state: Array) -> None:
+        """Begin with this stock on hand and on order."""
+        self._on_hand, self._pipeline = float(state[0]), state[1:].copy()
+        self._ledger.begin_late()
+
+    @property
+    def state(self) -> tuple[float, ...]:
+        """Stock on hand, then what is on order, the oldest order first."""
+        return self._on_hand, *self._pipeline.tolist()
+
+    @property
+    def position(self) -> float:
+        """Stock on hand and on order."""
+        return sum(self.state)
+
+    @property
+    def inconsistent(self) -> int:
+        """Number of steps that don't fit."""
+        return self._ledger.inconsistent
+
+    @property
+    def contradiction(self) -> str | None:
+        """Message if the records don't fit, with the likely reason."""
+        return self._ledger.contradiction
 
 
 def _batch_ends(for_all: Mask, policies: int) -> Indices:

@@ -214,12 +214,8 @@ class LawSimulation(Simulated):
         """
         nothing = np.zeros(_UNSOLD)
         held = self._stock_of(nothing, policies)
-        enough = 2 * float(self._stock_of(nothing, np.array([policy]))[0])
-        best = (
-            np.where(held >= enough, held, np.inf).argmin()
-            if (held >= enough).any()
-            else (held.argmax())
-        )
+        twice = held >= 2 * self._stock_of(nothing, np.array([policy]))[0]
+        best = np.where(twice, held, np.inf).argmin() if twice.any() else held.argmax()
         return tuple(map(float, policies[best]))
 
     @property

@@ -76,9 +76,6 @@ class Untracked(Stateful):
     inconsistent = 0
     contradiction: str | None = None
 
-    def place(self, state: Array) -> None:
-        """Nothing to place."""
-
     def add(self, trajectory: Trajectory) -> None:
         """Nothing to follow."""
 
