@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 
-.PHONY: run test lint bench reproduce reproduce-ppo validate tune clean
+.PHONY: run test test-slow lint bench reproduce reproduce-ppo validate tune clean
 
 run: $(VENV)/core
 	$(BIN)/iopea reproduce --quick
 
 test: $(VENV)/dev lint
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m 'not slow'
+
+# What takes long: kills, clusters, whole studies.
+test-slow: $(VENV)/dev
+	$(BIN)/python -m pytest -n auto -m slow
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

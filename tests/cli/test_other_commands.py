@@ -7,8 +7,12 @@ from iopea.systems import PROBLEMS
 from iopea.testing import twins
 
 
-def test_warmup_version_and_help(iopea):
+@pytest.mark.slow
+def test_warmup(iopea):
     assert iopea("warmup")[1].startswith("Compiled in")
+
+
+def test_version_and_help(iopea):
     assert iopea("--version")[1].strip() == "0.1.0"
     assert "learn" in iopea("--help")[1]
 

@@ -282,6 +282,7 @@ def test_two_processes_give_the_same_rows(alone, tmp_path):
     assert seen[-1].effort_done == pytest.approx(seen[-1].effort_total)
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_rows(alone, tmp_path):
     from distributed import LocalCluster
 
@@ -293,6 +294,7 @@ def test_a_cluster_gives_the_same_rows(alone, tmp_path):
     assert results(store, small_tasks()).equals(results(alone, small_tasks()))
 
 
+@pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_refused(tmp_path):
     store = Store(tmp_path / "out", ABOUT)
     with pytest.raises(InputError, match=r"There is no Dask scheduler at 'tcp://127\.0\.0\.1:1'"):
@@ -344,6 +346,7 @@ def state_of(folder):
     }
 
 
+@pytest.mark.slow
 def test_killed_at_ten_moments_it_goes_on_and_ends_with_the_same_table(tmp_path):
     rng = random.Random(20)
     whole, torn = tmp_path / "whole", tmp_path / "torn"

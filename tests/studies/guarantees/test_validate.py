@@ -164,6 +164,7 @@ def test_a_document_is_made_whole(command, coin, tmp_path):
     assert not log.exists()
 
 
+@pytest.mark.slow
 def test_the_quick_studies_pass(command, tmp_path):
     status, out, err = command("--out", tmp_path / "out")
     assert (status, err) == (0, ""), (out, err)
