@@ -84,12 +84,15 @@ def test_a_year_costs_a_fraction_of_what_maximal_play_costs(start):
 
 
 def test_a_range_ten_times_as_wide_costs_next_to_nothing():
-    demand = Poisson(mean=3)
+    """At most 1.2 times as much; a true ratio of 1.2 fails in one of 100 runs."""
+    demand, seeds = Poisson(mean=3), range(8)
     narrow, wide = (
-        np.mean([regret(shop(high), demand, (8.0,), s, play="frugal", start=4) for s in range(4)])
+        np.array([regret(shop(high), demand, (8.0,), s, play="frugal", start=4) for s in seeds])
         for high in (20, 200)
     )
-    assert wide < 1.2 * narrow + 0.005
+    excess = wide - 1.2 * narrow
+    assert excess.mean() < 3.0 * excess.std(ddof=1) / np.sqrt(len(seeds))
+    assert wide.mean() < 0.1
 
 
 class Says(Evaluator):
@@ -117,6 +120,14 @@ def test_the_start_is_left_only_for_more_than_noise():
     eliminated = Frugal()
     eliminated.begin((5.0,))
     assert eliminated.choose(evaluator, lambda policy: False) == (9.0,)
+
+
+def test_a_start_that_is_kept_does_not_hide_demand():
+    player = Frugal()
+    player.begin((5.0,))
+    choice = Choice((6.0,), 0.1, 1.0, bolder=(7.0,))
+    assert player.choose(Says(choice), lambda policy: True) == (7.0,)
+    assert player.recommended == (5.0,)
 
 
 def test_what_is_played_to_learn_more_is_not_recommended():

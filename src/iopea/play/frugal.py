@@ -42,18 +42,17 @@ class Frugal(Player):
 
     name: ClassVar[str] = "frugal"
     chooses: ClassVar[bool] = True
-    saved = parts(current=optional(numbers), recommended=optional(numbers), at_start=bool)
+    saved = parts(start=optional(numbers), current=optional(numbers), recommended=optional(numbers))
 
-    def __init__(self, inertia: float = 1.1) -> None:
+    def __init__(self, inertia: float = 1.0) -> None:
         self.inertia = check_positive("inertia", inertia)
+        self._start: Policy | None = None
         self._current: Policy | None = None
         self._recommended: Policy | None = None
-        self._at_start = True
 
     def begin(self, start: Policy) -> None:
         """Begin with the policy in force."""
-        self._current = self._recommended = start
-        self._at_start = True
+        self._start = self._current = self._recommended = start
 
     @property
     def recommended(self) -> Policy | None:
@@ -62,15 +61,13 @@ class Frugal(Player):
 
     def choose(self, evaluator: Evaluator, holds: Callable[[Policy], bool]) -> Policy | None:
         """The best by estimate; at first the start, until another one is better."""
-        stays = self._at_start and self._current is not None and holds(self._current)
-        choice = evaluator.choose(self._current if stays else None)
+        start = self._start if self._start is not None and holds(self._start) else None
+        choice = evaluator.choose(start)
         if choice is None:
             return self._current
-        if stays and choice.gain <= self.inertia * choice.error:
-            return self._current
-        self._at_start = self._at_start and choice.best == self._current
-        self._recommended = choice.best
-        self._current = choice.best if choice.bolder is None else choice.bolder
+        if start is None or choice.gain > self.inertia * choice.error:
+            self._start, self._recommended = None, choice.best
+        self._current = self._recommended if choice.bolder is None else choice.bolder
         return self._current
 
     def review(self, steps: int) -> int | None:

@@ -35,9 +35,11 @@ RECENT = 4096
 PRIOR_PERIODS = 3.0
 #: Doubt in what few records tell of large demand, for a choice.
 _DOUBT = 1.0
-#: Times that demand may have exceeded all demand seen, in the periods that would have shown it, and
-#: the least share by which it then did, for a bold choice.
+#: Records that may have had larger demand than they could show, log(1/δ) for δ = 0.05; and by what
+#: share at least demand then exceeded all stock held, for a bold choice.
 _HIDDEN, _FURTHER = 3.0, 0.05
+#: Least gain of a bold choice if demand was so large, as a share of its extra cost by estimate.
+_WORTH = 0.25
 #: Least and largest length of the first path of a search, and policy-periods of each of its rounds.
 _SHORT_PATH, _FIRST_PATH, _ROUND = 256, 1024, 2**19
 #: Candidates compared on the last path.
@@ -177,9 +179,11 @@ class LawSimulation(Simulated):
         return self._tally.records
 
     def _means(self, demand: Array, policies: Array) -> Array:
-        """Mean cost of policies on one path."""
-        end = np.array([demand.size], dtype=np.intp)
-        return np.asarray(self._simulate(demand[None], end, policies)[0, 0] / demand.size)
+        """Mean cost of policies on a path, or on several consecutive ones (k, periods)."""
+        periods = demand.shape[-1]
+        end = np.array([periods], dtype=np.intp)
+        means = self._simulate(demand.reshape(-1, periods), end, policies)[:, 0] / periods
+        return np.asarray(means[0] if demand.ndim == 1 else means)
 
     def choose(self, current: Policy | None = None) -> Choice | None:
         """The estimated best policy among the candidates; None without records."""
@@ -200,11 +204,7 @@ class LawSimulation(Simulated):
             gain = float(costs[-1] - costs.min())
             both = np.array([current, best])
             error = self._error_of_gain(both, draw(_LEAST_PATH)) if gain > 0 else 0.0
-        bolder = (
-            self._bolder(among, best, self._tally.law(self._prior), rng)
-            if not self._in_order
-            else None
-        )
+        bolder = None if self._in_order else self._bolder(among, best, draw, rng)
         return Choice(best, gain, error, bolder)
 
     def _higher(self, policies: Array, policy: Policy) -> Policy:
@@ -291,36 +291,38 @@ class LawSimulation(Simulated):
         if groups[-1] < 1 or self._in_order:
             return error
         shares = stratified(_JACKKNIFE_PATH, np.random.default_rng(seed_for("gain")))
-        gains = []
-        for group in range(groups[-1] + 1):
-            law = self._tally.law(self._prior, groups == group, doubt=_DOUBT)
-            gains.append(float(np.diff(self._means(self._completed(law, shares), both))[0]))
-        return min(error, float(np.std(gains) * math.sqrt(groups[-1])))
+        laws = (
+            self._tally.law(self._prior, groups == group, doubt=_DOUBT)
+            for group in range(groups[-1] + 1)
+        )
+        costs = self._means(np.array([self._completed(law, shares) for law in laws]), both)
+        return min(error, float((costs[:, 0] - costs[:, 1]).std() * math.sqrt(groups[-1])))
 
     def _bolder(
-        self, policies: Array, best: Policy, law: Law, rng: np.random.Generator
+        self, policies: Array, best: Policy, draw: Draw, rng: np.random.Generator
     ) -> Policy | None:
         """A policy that holds more than the best one, and pays if demand was larger than was seen.
 
-        A stock of just the largest demand seen hides any larger one for ever. So that demand is
-        taken to be a little larger than seen as often as it may have been. The gain must exceed
-        the share 1/√n of the cost.
+        A low stock hides what exceeds it, and few records with more stock may have missed it. If
+        demand was as large as these few allow, this policy gains at least a quarter of what it
+        costs if demand is as estimated. The more records could have shown it, the less that is.
         """
-        if law.beyond > 0:  # larger demand was noticed, and the choice provides for it
+        law = self._tally.law(None, hidden=_HIDDEN)
+        if not law.beyond > 0 or not law.values.size:
             return None
-        law, least = self._tally.with_hidden(law, _HIDDEN)
-        far = max(least, (1 + _FURTHER) * law.end)
+        unit = max(np.diff(law.values).min(initial=law.last), self._tally.width)
+        far = max(law.last + unit, (1 + _FURTHER) * law.end)
 
-        def draw(periods: int) -> Array:
+        def larger(periods: int) -> Array:
             return self._completed(law, stratified(periods, rng), far)
 
-        finalists, costs = self._search(policies, draw, best)
-        lost = self._system.lost_cost * float(draw(_LEAST_PATH).mean())
-        needed = (costs[-1] + lost) / math.sqrt(self._periods)
-        if costs[-1] - costs.min() <= max(needed, 0.0):
-            return None
+        finalists, costs = self._search(policies, larger, best)
         bolder = finalists[costs.argmin()]
-        held = self._stock_of(draw(_LEAST_PATH), np.array([best, bolder]))
+        both, path = np.array([best, bolder]), draw(_LEAST_PATH)
+        before, after = self._means(path, both)
+        if costs[-1] - costs.min() <= max(_WORTH * (after - before), 0.0):
+            return None
+        held = self._stock_of(path, both)
         return tuple(map(float, bolder)) if held[1] > held[0] else None
 
     def means_of(self, policies: Array) -> Array:
@@ -428,12 +430,9 @@ class LawSimulation(Simulated):
         some, nearest = self._representatives()
         shares = stratified(_JACKKNIFE_PATH, rng)
         blocks = np.arange(sizes.size)
-        left_out = []
-        for block in blocks:
-            law = self._tally.law(self._prior, blocks == block, up_to=up_to)
-            demand = law.at(shares, law.last if up_to is None else self._endless)
-            left_out.append(self._means(demand, self._policies[some]))
-        costs = np.array(left_out)
+        laws = (self._tally.law(None, blocks == block, up_to=up_to) for block in blocks)
+        demands = [law.at(shares, law.last if up_to is None else self._endless) for law in laws]
+        costs = self._means(np.array(demands), self._policies[some])
         change = (sizes.sum() - sizes)[:, None] * (costs.mean(axis=0) - costs)
         change -= sizes[:, None] * (change.sum(axis=0) / sizes.sum())
         return np.asarray(change[:, nearest])
@@ -458,9 +457,9 @@ class LawSimulation(Simulated):
         of_block = _groups(used)
         most = np.unique(self._tally.stock_quantiles(np.array(REACHED)))
         left_out = np.array(
-            [self._tally.law(0.0, of_block == group).means(most) for group in range(groups)]
+            [self._tally.law(None, of_block == group).means(most) for group in range(groups)]
         )
-        return lower_limit(self._tally.law(0.0).means(most), left_out)
+        return lower_limit(self._tally.law(None).means(most), left_out)
 
     def forget(self) -> None:
         """Drop all records."""

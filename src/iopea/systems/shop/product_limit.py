@@ -23,14 +23,15 @@ ROUNDING = 1e-9
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _accumulate(seen, gone, below):  # type: ignore[no-untyped-def]
+def _accumulate(seen, gone, unseen, below):  # type: ignore[no-untyped-def]
     at_risk = seen.sum() + gone.sum()
     left, total = 1.0, 0.0
     below[0] = 0.0
     for k in range(seen.shape[0]):
         at_risk -= gone[k]
         if seen[k] > 0:
-            after = left * ((at_risk - seen[k]) / at_risk)
+            in_all = at_risk + unseen[k]
+            after = left * ((in_all - seen[k]) / in_all)
             total += left - after
             left = after
             at_risk -= seen[k]
@@ -38,16 +39,20 @@ def _accumulate(seen, gone, below):  # type: ignore[no-untyped-def]
     return left
 
 
-def accumulate(seen: Indices, gone: Indices) -> tuple[Array, float]:
+def accumulate(seen: Indices, gone: Indices, unseen: Array | None = None) -> tuple[Array, float]:
     """Probabilities of demand below each value, then up to the last; and that of larger demand.
 
     ``seen`` has an entry for each value, ``gone`` one more: periods sold out above all values.
+    ``unseen`` is a number of periods for each value that are taken to have had larger demand.
 
     >>> accumulate(np.array([1, 1]), np.array([0, 1, 1]))
     (array([0.   , 0.25 , 0.625]), 0.375)
+    >>> accumulate(np.array([1, 1]), np.array([0, 0, 0]), np.array([0.0, 1.0]))
+    (array([0.  , 0.5 , 0.75]), 0.25)
     """
     below = np.empty(seen.size + 1)
-    return below, float(_accumulate(seen, gone, below))
+    unseen = np.zeros(seen.size) if unseen is None else unseen
+    return below, float(_accumulate(seen, gone, unseen, below))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -138,6 +138,7 @@ class Tally(Stateful):
         # Sum of demand seen in each cell, in units.
         self._totals = np.zeros(CELLS, dtype=np.int64)
         self._held = np.zeros(CELLS, dtype=np.int64)  # records by their stock
+        self._whole: tuple[Indices, Array] | None = None
 
     @property
     def records(self) -> int:
@@ -174,6 +175,7 @@ class Tally(Stateful):
             first += room
             if self._filled == BLOCKS * self._size:
                 self._join_blocks()
+        self._whole = None
         np.add.at(self._held, held, 1)
         np.add.at(self._totals, cells[~out], np.rint(sales[~out] / self._unit).astype(np.int64))
 
@@ -215,29 +217,37 @@ class Tally(Stateful):
 
     def law(
         self,
-        scale: float,
+        scale: float | None,
         without: Mask | None = None,
         up_to: float | None = None,
         doubt: float = 0.0,
+        hidden: float = 0.0,
     ) -> Law:
         """The product-limit estimate with an exponential tail.
 
         Parameters
         ----------
-        scale : float. A mean demand that is plausible before any data, for the tail.
+        scale : float, optional. A mean demand that is plausible before any data, for the tail;
+            without one, the tail has no mean: all of it is then put where it begins, or elsewhere.
         without : mask of blocks, optional. Blocks to leave out.
         up_to : float, optional. The estimate ends at this stock; the tail has the rest, and begins
             there.
         doubt : float. This number, times the share of records that were sold out, is added to the
             records sold out above all others. So where few records tell of larger demand because
             most are sold out, they are trusted less, and more is left to the tail.
+        hidden : float. So many records, times the share of records whose stock was too small to
+            show a demand, are taken to have had more than it, for each value. What few records
+            could show may have stayed unseen; what nearly all of them could show has not.
         """
-        seen, gone = self._counts.sum(axis=1)
+        if self._whole is None:
+            counts = self._counts.sum(axis=1)
+            self._whole = counts, self._unit * self._totals / np.maximum(counts[0], 1)
+        (seen, gone), means = self._whole
         if without is not None:
-            left_out = self._counts[:, : without.size][:, without].sum(axis=1)
+            left_out = self._counts[:, np.flatnonzero(without)].sum(axis=1)
             seen, gone = seen - left_out[0], gone - left_out[1]
         cells = np.flatnonzero(seen)
-        values = self._unit * self._totals[cells] / self._counts[0].sum(axis=0)[cells]
+        values = means[cells]
         # Records sold out in a cell tell of demand below it, not in it.
         between = np.append(cells, CELLS - 1) + 1
         gone_by = np.diff(np.cumsum(gone)[between - 1], prepend=0)
@@ -247,58 +257,53 @@ class Tally(Stateful):
             gone_by = np.append(gone_by[:known], gone_by[known:].sum() + seen[cells[known:]].sum())
             cells, values = cells[:known], values[:known]
         gone_by = gone_by.astype(np.float64)
-        gone_by[-1] += doubt * gone.sum() / max(int((seen + gone).sum()), 1)
-        below, beyond = accumulate(seen[cells], gone_by)
+        if doubt:
+            gone_by[-1] += doubt * gone.sum() / max(int((seen + gone).sum()), 1)
+        unseen = None
+        if hidden:
+            shown = self._held[::-1].cumsum()[::-1][np.minimum(cells + 1, CELLS - 1)]
+            unseen = hidden * (1 - shown / max(self._filled, 1))
+        below, beyond = accumulate(seen[cells], gone_by, unseen)
         if not beyond > 0:
             return Law(values, below, 0.0, 0.0, 0.0)
         if end < CELLS:
             return Law(values, below, beyond, end * self._width, 0.0)
-        return Law(values, below, beyond, *self._tail(seen, gone, scale))
-
-    def with_hidden(self, law: Law, events: float) -> tuple[Law, float]:
-        """A law whose largest demand seen was larger at times, and the least such demand.
-
-        A stock of just that size hides whether it was. In no record with more stock it was, which
-        leaves room for so many events in as many periods.
-        """
-        if not law.values.size:
-            return law, self._width
-        above = int(np.flatnonzero(self._counts[0].any(axis=0))[-1]) + 1
-        hidden = events / max(int(self._held[above:].sum()), 1)
-        below = law.below.copy()
-        below[-1] -= min(hidden, below[-1] - below[-2])
-        unit = max(np.diff(law.values).min(initial=law.last), self._width)
-        return Law(law.values, below, 1.0 - below[-1], law.last, law.excess), law.last + unit
+        last = float(np.flatnonzero(seen + gone)[-1] * self._width)
+        mean = 0.0 if scale is None else self._tail(seen, gone, means, scale)
+        return Law(values, below, beyond, last, mean)
 
     def _last(self, counts: Indices, least: int) -> int:
         """The last cell that, with those after it, has so many records; 0 if none has."""
         enough = np.flatnonzero(counts[::-1].cumsum()[::-1] >= least)
         return int(enough[-1]) if enough.size else 0
 
-    def _tail(self, seen: Indices, gone: Indices, scale: float) -> tuple[float, float]:
-        """Where the tail begins, and its mean."""
+    def _tail(self, seen: Indices, gone: Indices, means: Array, scale: float) -> float:
+        """The mean of the tail."""
         every = seen + gone
         total = int(every.sum())
         cell = self._last(every, min(max(_FEW, math.ceil(_UPPER * total)), total))
         # A stock that is nearly always sold out tells how large demand is by what it still saw.
         cell = min(cell, self._last(seen, min(_FEW, int(seen.sum()))))
-        told = self._exposure(seen, gone, cell)
-        last = int(np.flatnonzero(seen)[-1]) if seen.any() else 0
+        told = self._exposure(seen, gone, means, cell)
         # Where much was sold out far above all demand seen, the tail is that of rare large demand.
-        beyond = np.arange(CELLS) > last
-        rare = self._exposure(np.zeros_like(seen), gone * beyond, min(last + 1, CELLS - 1))
-        excess = max(
+        first = min(self._next(seen), CELLS - 1)
+        rare = self._exposure(np.zeros_like(seen), gone * (np.arange(CELLS) >= first), means, first)
+        return max(
             (exposure + TAIL_EVENTS * scale) / (events + TAIL_EVENTS)
             for exposure, events in (told, rare)
         )
-        return float(np.flatnonzero(every)[-1] * self._width), excess
 
-    def _exposure(self, seen: Indices, gone: Indices, cell: int) -> tuple[float, float]:
+    def _next(self, seen: Indices) -> int:
+        """The cell after the largest demand seen, at the least distance of two that were seen."""
+        cells = np.flatnonzero(seen)
+        return int(cells[-1] + np.diff(cells).min(initial=cells[-1] + 1)) if cells.size else 1
+
+    def _exposure(
+        self, seen: Indices, gone: Indices, means: Array, cell: int
+    ) -> tuple[float, float]:
         """Demand above a cell as far as it was met, and the number of times it ended there."""
         edges = self._width * np.arange(cell, CELLS) - self._width * cell
-        counted = self._counts[0].sum(axis=0)[cell:]
-        means = self._unit * self._totals[cell:] / np.maximum(counted, 1)
-        met = (seen[cell:] * (means - self._width * cell)).sum()
+        met = (seen[cell:] * (means[cell:] - self._width * cell)).sum()
         return float(met + (gone[cell:] * edges).sum()), float(seen[cell:].sum())
 
     @property
@@ -312,6 +317,7 @@ class Tally(Stateful):
         blocks, cells, seen, gone = np.asarray(rows, dtype=np.int64).T
         self._counts = np.zeros((2, BLOCKS, CELLS), dtype=np.int64)
         self._counts[:, blocks, cells] = seen, gone
+        self._whole = None
 
 
 def stratified(periods: int, rng: np.random.Generator) -> Array:
