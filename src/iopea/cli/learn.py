@@ -37,7 +37,10 @@ def learn(
     ] = None,
     play: Annotated[
         str | None,
-        typer.Option(help="How iopea plays: maximal (default), or frugal, the best by estimate."),
+        typer.Option(
+            help="How iopea plays: frugal, the best by estimate (default if demand drives the "
+            "system), or maximal."
+        ),
     ] = None,
     start: Annotated[
         str | None,

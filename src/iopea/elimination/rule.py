@@ -147,6 +147,11 @@ class Rule(ABC):
         """Useful steps of each maximal policy that are required before the first elimination."""
         return 0
 
+    @property
+    def silent(self) -> int:
+        """Number of epochs that end without a test."""
+        return 0
+
     @abstractmethod
     def epoch_length(self, epoch: int) -> int:
         """Useful steps for which each maximal policy is played in an epoch [N_k]."""

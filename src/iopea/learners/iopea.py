@@ -1,8 +1,9 @@
 """IOPEA: information-ordered, epoch-based policy elimination (label ``alg_policy_elimination``).
 
-By default, in epoch k each maximal policy of the surviving set Θ_k is played for N_k
-useful steps; all survivors are evaluated on that data; those that are worse
-than the best by more than the rule allows are dropped.
+In epoch k each maximal policy of the surviving set Θ_k is played for N_k useful steps; all
+survivors are evaluated on that data; those that are worse than the best by more than the rule
+allows are dropped. Systems driven by demand can be evaluated on data of any policy: there, by
+default, the best survivor by estimate is played instead (:mod:`iopea.play`).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from iopea.model import check_count, check_positive, check_share
 from iopea.play import as_player
 from iopea.play.player import Player
 from iopea.policies import PolicyClass, default_radius
-from iopea.problems.base import Evaluator, Problem
+from iopea.problems.base import Problem
 from iopea.seeds import seed_for
 from iopea.state import Part, each, numbers, parts
 from iopea.types import (
@@ -44,6 +45,8 @@ Restart = Literal["none", "return"]
 
 #: Plug-in classes with more policies than this are not listed at all.
 MOST_LISTED = 2**16
+#: Most policies of several parameters among which one is chosen by estimate, again and again.
+MOST_CHOSEN = 2**12
 #: Below this share of informative steps, a warning is given.
 _FEW_INFORMATIVE = 0.01
 #: What follows where estimates assume independent demand with one law.
@@ -62,9 +65,10 @@ class IOPEA(Learner):
     ----------
     problem : Problem. What is known; never the demand law.
     rule : str or Rule. ``"paired"``, ``"theorem"`` or ``"published"``, or a custom rule.
-    play : str or Player. ``"maximal"``: the maximal policies of the order, each for an epoch.
-        ``"frugal"``: the best survivor by estimate, chosen after every step at first and whenever
-        the data has grown by a tenth later; for systems driven by demand, under rule ``paired``.
+    play : str or Player, optional. ``"maximal"``: the maximal policies of the order, each for an
+        epoch. ``"frugal"``: the best survivor by estimate, chosen after every step at first and
+        whenever the data has grown by a tenth later; for systems driven by demand, under a rule
+        that pools all data, without restarts, and the default there.
     start : policy, optional. The policy in force before the first step, for play ``frugal``: it is
         left only for a gain that is more than noise. By default, or if it holds no stock, the
         policy at a 64th of each range.
@@ -94,8 +98,9 @@ class IOPEA(Learner):
     >>> from iopea.systems.lost_sales import LostSales
     >>> shop = LostSales(lead_time=0, holding_cost=1, lost_sales_cost=9,
     ...                  levels={"low": 0, "high": 10, "step": 1})
-    >>> learner = IOPEA(shop)
-    >>> learner.ask()
+    >>> IOPEA(shop, start=4).ask()
+    Play(policy=(4.0,), steps=1, epoch=1, until_start=False, copies=1)
+    >>> IOPEA(shop, play="maximal").ask()
     Play(policy=(10.0,), steps=6, epoch=1, until_start=False, copies=1)
     """
 
@@ -113,7 +118,7 @@ class IOPEA(Learner):
         problem: Problem,
         *,
         rule: str | Rule | type[Rule] = "paired",
-        play: str | Player | type[Player] = "maximal",
+        play: str | Player | type[Player] | None = None,
         start: Policy | float | None = None,
         state: Sequence[float] | None = None,
         horizon: int | None = None,
@@ -139,12 +144,11 @@ class IOPEA(Learner):
         chosen = as_rule(rule)
         self.restart: Restart = restart
         self._radius, self._memory, self._precision = radius, memory, precision
-        self.player = copy(as_player(play))
-        if self.player.chooses and (restart == "return" or not chosen.pooled):
-            what = "restart 'return'" if restart == "return" else f"rule {chosen.name!r}"
-            raise InputError(
-                f"With play = {self.player.name!r} there is no {what}: use play = 'maximal'."
-            )
+        restarts = restart == "return"
+        chooses = chosen.pooled and not restarts and problem.can_choose
+        self.player = copy(as_player(play or ("frugal" if chooses else "maximal")))
+        if self.player.chooses and not chooses:
+            raise InputError(_no_choice(self.player, problem, chosen, restarts))
         self._pool = _pool(
             problem, chosen, self.horizon, radius, threads, precision, self.player.chooses
         )
@@ -380,7 +384,7 @@ class IOPEA(Learner):
         return self._pool.best(now=self.rule.pooled) or self._queue[0]
 
     def _open_epoch(self) -> None:
-        """Queue the policies to play: by default, the maximal ones of the surviving set."""
+        """Queue the policies to play: what the player chooses, or the maximal survivors."""
         if self.player.chooses:
             self._left = self._epoch_length()
             self._choose()
@@ -400,6 +404,8 @@ class IOPEA(Learner):
         if self._doubted:
             evaluator.doubt()
         policy = player.choose(evaluator, self._pool.holds)
+        if policy is not None and policy != self.start and self._observed:
+            policy = self._pool.refined(policy)
         self._queue = [policy] if policy is not None else self._pool.maximal()
         self._planned = min(self._left, player.review(self._observed) or self._left)
         self._remaining = self._planned
@@ -490,7 +496,11 @@ class IOPEA(Learner):
     def _close_epoch(self, steps: int) -> None:
         """Eliminate policies by the rule [Θ_{k+1}], and open the next epoch."""
         threshold = 0.0
-        if self.survivors != 1:
+        # Choices don't depend on the provisional results of epochs that end without a test.
+        silent = self.player.chooses and self.epoch <= self.rule.silent
+        if silent:
+            threshold = math.inf
+        elif self.survivors != 1:
             threshold = self._pool.judge(self.rule, self.epoch, self._doubted)
         surviving = self.surviving
         self._records.append(
@@ -500,11 +510,26 @@ class IOPEA(Learner):
                 survivors=self.survivors,
                 lowest=tuple(map(float, surviving.min(axis=0))),
                 highest=tuple(map(float, surviving.max(axis=0))),
-                best=self._pool.best(now=False) or tuple(map(float, surviving[0])),
+                best=(
+                    self._pool.best(now=False)
+                    or self.player.recommended
+                    or tuple(map(float, surviving[0]))
+                ),
                 threshold=threshold,
             )
         )
         self._open_epoch()
+
+
+def _no_choice(player: Player, problem: Problem, rule: Rule, restarts: bool) -> str:
+    """Why policies can't be chosen by estimate, as a sentence."""
+    if problem.can_choose:
+        what = "restart 'return'" if restarts else f"rule {rule.name!r}"
+        return f"With play = {player.name!r} there is no {what}: use play = 'maximal'."
+    return (
+        f"With play = {player.name!r} demand is estimated from all records; this {problem.kind} "
+        "problem has no such estimator: use play = 'maximal'."
+    )
 
 
 def _check_memory(memory: float) -> float:
@@ -534,6 +559,8 @@ def _pool(
         return Implicit(problem, problem.evaluator(nothing, threads, precision))
     thinned_to = None
     most = problem.family.most_listed
+    if chooses:
+        most = min(most, MOST_CHOSEN)
     if rule.points_per_axis is not None:
         net = policies.thinned(rule.points_per_axis, spacing)
     elif radius is None and policies.dimension > 1 and policies.count(spacing) > most:
@@ -542,15 +569,8 @@ def _pool(
         thinned_to = policies.extent / (per_axis - 1)
     else:
         net = policies.net(spacing)
-    evaluator: Evaluator | None = problem.evaluator(net, threads, precision)
-    if chooses:
-        evaluator = problem.choosing_evaluator(net, threads, precision)
-    if evaluator is None:
-        raise InputError(
-            "With play = 'frugal' demand is estimated from all records; this "
-            f"{problem.kind} problem has no such estimator: use play = 'maximal'."
-        )
-    return Listed(problem, net, evaluator, thinned_to)
+    make = problem.choosing_evaluator if chooses else problem.evaluator
+    return Listed(problem, net, make(net, threads, precision), thinned_to)
 
 
 def _setting(

@@ -357,12 +357,16 @@ class PolicyFamily(Model, ABC):
 
     def choosing_evaluator(
         self, problem: Any, policies: Array, threads: int = 1, precision: Precision = "float64"
-    ) -> Evaluator | None:
-        """An evaluator that chooses among all policies, whatever was played; None if there is none.
+    ) -> Evaluator:
+        """An evaluator that chooses among all policies, whatever was played.
 
-        Its :meth:`Evaluator.choose` is used by play ``frugal``.
+        Its :meth:`Evaluator.choose` is used by play ``frugal``; see :meth:`can_choose`.
         """
-        return None
+        return self.evaluator(problem, policies, threads, precision)
+
+    def can_choose(self, system: Any) -> bool:
+        """Whether :meth:`choosing_evaluator` gives an evaluator that chooses among policies."""
+        return False
 
     def plug_in(self, system: Any) -> bool:
         """Whether the evaluator is a :class:`PlugInEvaluator`."""
@@ -632,12 +636,14 @@ class Problem:
 
     def choosing_evaluator(
         self, policies: Array, threads: int = 1, precision: Precision = "float64"
-    ) -> Evaluator | None:
-        """An evaluator that chooses among all policies, an array (n, d); None if there is none."""
-        found: Evaluator | None = self._family.choosing_evaluator(
-            self, as_policies(policies), threads, precision
-        )
-        return found
+    ) -> Evaluator:
+        """An evaluator that chooses among all policies, an array (n, d)."""
+        return self._family.choosing_evaluator(self, as_policies(policies), threads, precision)
+
+    @property
+    def can_choose(self) -> bool:
+        """Whether policies can be chosen by estimate, whatever was played."""
+        return bool(self._family.can_choose(self._system))
 
     def evaluator(
         self, policies: Array, threads: int = 1, precision: Precision = "float64"

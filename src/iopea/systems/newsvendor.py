@@ -109,9 +109,10 @@ class OrderQuantities(PolicyFamily):
     Parameters
     ----------
     levels : Levels. The order quantities that may be played [Θ].
-    estimator : str, optional. ``"replay"`` (default): along the sales of a higher quantity.
-        ``"product-limit"``: on the demand of all periods, with lost demand filled in, so that the
-        sales of lower quantities tell of higher ones, too.
+    estimator : str, optional. Of play ``maximal``. ``"replay"`` (default there): along the sales of
+        a higher quantity. ``"product-limit"``: on the demand of all periods, with lost demand
+        filled in, so that the sales of lower quantities tell of higher ones, too. If ``"replay"``
+        is given, play ``maximal`` is the default.
     """
 
     kind: ClassVar[str] = "order-quantity"
@@ -179,6 +180,10 @@ class OrderQuantities(PolicyFamily):
     ) -> Evaluator:
         """Costs on demand drawn from its estimate."""
         return LawSimulation(problem, policies, threads, precision)
+
+    def can_choose(self, system: NewsvendorSystem) -> bool:
+        """Unless replay was chosen."""
+        return self.estimator != "replay"
 
     def path_evaluator(self, problem: Problem, policies: Array) -> Evaluator:
         """Replay of all quantities."""

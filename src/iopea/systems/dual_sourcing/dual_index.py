@@ -309,13 +309,9 @@ class DualIndex(OrderingFamily):
         )
         return evaluator
 
-    def choosing_evaluator(
-        self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
-    ) -> Evaluator | None:
-        """Simulation on demand drawn from its estimate, unless another estimator was chosen."""
-        if self.order_by == "sample-path" or self.estimator not in (None, "product-limit"):
-            return None
-        return super().choosing_evaluator(problem, policies, threads, precision)
+    def can_choose(self, system: Any) -> bool:
+        """By simulation on demand drawn from its estimate, unless another estimator was chosen."""
+        return self.order_by != "sample-path" and self.estimator in (None, "product-limit")
 
     def path_evaluator(self, problem: Problem, policies: Array) -> Evaluator:
         """Replay along the sales, treating all policies as informed."""

@@ -132,7 +132,7 @@ class BaseStock(OrderingFamily):
 
     def choosing_evaluator(
         self, problem: Problem, policies: Array, threads: int = 1, precision: Precision = "float64"
-    ) -> Evaluator | None:
+    ) -> Evaluator:
         """Simulation on demand drawn from its estimate, with records read as they fit."""
         if not _up_to_a_level(problem.system):
             return super().choosing_evaluator(problem, policies, threads, precision)

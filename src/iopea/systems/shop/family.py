@@ -127,9 +127,13 @@ class OrderingFamily(PolicyFamily):
 
     def choosing_evaluator(
         self, problem: Any, policies: Array, threads: int = 1, precision: Precision = "float64"
-    ) -> Evaluator | None:
+    ) -> Evaluator:
         """Simulation on demand drawn from its estimate."""
         return LawSimulation(problem, policies, threads, precision)
+
+    def can_choose(self, system: Any) -> bool:
+        """Demand does not depend on the policy."""
+        return True
 
     def path_evaluator(self, problem: Any, policies: Array) -> Evaluator:
         """Replay along the records, whatever order is claimed."""

@@ -38,7 +38,8 @@ _DOUBT = 1.0
 #: Records that may have had larger demand than they could show, log(1/δ) for δ = 0.05; and by what
 #: share at least demand then exceeded all stock held, for a bold choice.
 _HIDDEN, _FURTHER = 3.0, 0.05
-#: Least gain of a bold choice if demand was so large, as a share of its extra cost by estimate.
+#: Least gain of a bold choice if demand was so large, as a share of its extra cost by estimate:
+#: 1/√n after n records, and at most this.
 _WORTH = 0.25
 #: Least and largest length of the first path of a search, and policy-periods of each of its rounds.
 _SHORT_PATH, _FIRST_PATH, _ROUND = 256, 1024, 2**19
@@ -50,6 +51,8 @@ _LEAST_PATH, _MOST_PATH, _PER_RECORD, _MOST_WORK = 4096, 2**20, 4, 2**28
 _JACKKNIFE_PATH = 2048
 #: Batches of a path from which the error of a gain is found.
 _BATCHES = 32
+#: Most levels whose error is computed; those between them are interpolated.
+_MOST_LEVELS = 256
 #: Jackknife groups of blocks.
 _GROUPS = 16
 #: Scales of demand that are tried as a prior, as shares of the largest inventory position.
@@ -304,8 +307,8 @@ class LawSimulation(Simulated):
         """A policy that holds more than the best one, and pays if demand was larger than was seen.
 
         A low stock hides what exceeds it, and few records with more stock may have missed it. If
-        demand was as large as these few allow, this policy gains at least a quarter of what it
-        costs if demand is as estimated. The more records could have shown it, the less that is.
+        demand was as large as these few allow, this policy gains the share 1/√n of what it costs
+        if demand is as estimated. The more records could have shown it, the less it gains.
         """
         law = self._tally.law(None, hidden=_HIDDEN)
         if not law.beyond > 0 or not law.values.size:
@@ -320,7 +323,8 @@ class LawSimulation(Simulated):
         bolder = finalists[costs.argmin()]
         both, path = np.array([best, bolder]), draw(_LEAST_PATH)
         before, after = self._means(path, both)
-        if costs[-1] - costs.min() <= max(_WORTH * (after - before), 0.0):
+        worth = min(_WORTH, 1 / math.sqrt(self._periods))
+        if costs[-1] - costs.min() <= max(worth * (after - before), 0.0):
             return None
         held = self._stock_of(path, both)
         return tuple(map(float, bolder)) if held[1] > held[0] else None
@@ -427,7 +431,7 @@ class LawSimulation(Simulated):
         """
         if sizes.size < 2:
             return np.zeros((sizes.size, len(self._policies)))
-        some, nearest = self._representatives()
+        some, spread = self._some_of_all()
         shares = stratified(_JACKKNIFE_PATH, rng)
         blocks = np.arange(sizes.size)
         laws = (self._tally.law(None, blocks == block, up_to=up_to) for block in blocks)
@@ -435,7 +439,23 @@ class LawSimulation(Simulated):
         costs = self._means(np.array(demands), self._policies[some])
         change = (sizes.sum() - sizes)[:, None] * (costs.mean(axis=0) - costs)
         change -= sizes[:, None] * (change.sum(axis=0) / sizes.sum())
-        return np.asarray(change[:, nearest])
+        return spread(change)
+
+    def _some_of_all(self) -> tuple[Indices, Callable[[Array], Array]]:
+        """Candidates whose errors are computed, and what makes of them the errors of all.
+
+        Levels are interpolated between some of them, since errors are a smooth function of the
+        level; other policies have the error of the nearest.
+        """
+        count, dimension = self._policies.shape
+        if dimension > 1 or count <= _MOST_LEVELS:
+            some, nearest = self._representatives()
+            return some, lambda errors: np.asarray(errors[:, nearest])
+        some = np.unique(np.linspace(0, count - 1, _MOST_LEVELS).round().astype(np.intp))
+        levels = self._policies[:, 0]
+        return some, lambda errors: np.array(
+            [np.interp(levels, levels[some], block) for block in errors]
+        )
 
     @property
     def _latest(self) -> tuple[Array, Array]:
