@@ -16,9 +16,11 @@ FOLDER = Path(__file__).parent.parent / "examples" / "paper"
 
 def main() -> None:
     problem, demand = read_problem(FOLDER / "inventory-large-exponential.toml")
-    iopea.run(iopea.IOPEA(problem, radius=1.0), problem.simulator(demand), 100)  # compile
+    iopea.run(
+        iopea.IOPEA(problem, play="maximal", radius=1.0), problem.simulator(demand), 100
+    )  # compile
     start = time.perf_counter()
-    learner = iopea.IOPEA(problem, horizon=HORIZON, radius=1e-3)
+    learner = iopea.IOPEA(problem, play="maximal", horizon=HORIZON, radius=1e-3)
     result = iopea.run(learner, problem.simulator(demand, seed=1), HORIZON)
     seconds = time.perf_counter() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

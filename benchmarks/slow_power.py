@@ -51,7 +51,7 @@ def ranges(runs: int, oracle: bool) -> list[float]:
     found = []
     for seed in range(SEED, SEED + runs):
         problem = shop()
-        learner = iopea.IOPEA(problem, horizon=HORIZON)
+        learner = iopea.IOPEA(problem, play="maximal", horizon=HORIZON)
         if oracle:
             learner.rule.__class__ = Oracle
         iopea.run(learner, problem.simulator(Poisson(mean=4), seed), HORIZON)

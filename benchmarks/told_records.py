@@ -63,7 +63,7 @@ def measure(runs: int, floor: dict[str, Any], told: bool) -> tuple[int, int, flo
     system = {key: floor[key] for key in ("lead_time", "multiple", "rounding") if key in floor}
     best, lost, named, left = best_level(**system), 0, 0, 0.0
     for seed in range(SEED, SEED + runs):
-        learner = iopea.IOPEA(shop(BELIEVED), horizon=PERIODS)
+        learner = iopea.IOPEA(shop(BELIEVED), play="maximal", horizon=PERIODS)
         ShopFloor(mean=MEAN, seed=seed, told=told, **floor).teach(learner, PERIODS)
         lost += not learner.survives(best)
         named += reason(floor) in " ".join(learner.warnings)
@@ -75,7 +75,7 @@ def clean(runs: int, lead_time: int) -> float:
     """Mean number of surviving levels on clean records, with the right lead time."""
     left = 0.0
     for seed in range(SEED, SEED + runs):
-        learner = iopea.IOPEA(shop(lead_time), horizon=PERIODS)
+        learner = iopea.IOPEA(shop(lead_time), play="maximal", horizon=PERIODS)
         ShopFloor(mean=MEAN, seed=seed, lead_time=lead_time).teach(learner, PERIODS)
         left += (learner.survivors or 0) / runs
     return left

@@ -14,7 +14,7 @@ def learn(*options):
 
 def test_frugal_play_from_the_policy_in_force_costs_less_in_a_year():
     costs = {}
-    for options in ((), ("--play", "frugal", "--start", "3.5")):
+    for options in (("--play", "maximal"), ("--start", "3.5")):
         done = learn("--json", *options)
         assert done.exit_code == 0, done.output
         report = json.loads(done.stdout)
@@ -27,7 +27,8 @@ def test_frugal_play_from_the_policy_in_force_costs_less_in_a_year():
     [
         (("--play", "frugal", "--start", "high"), "--start takes numbers separated by commas"),
         (("--play", "frugal", "--start", "99"), "The start 99 is not a policy of the class"),
-        (("--start", "3"), "Use play = 'frugal'"),
+        (("--play", "maximal", "--start", "3"), "Use play = 'frugal'"),
+        (("--rule", "published", "--start", "3"), "Use play = 'frugal'"),
         (("--play", "boldly"), "Unknown play 'boldly'"),
         (("--learner", "erm", "--play", "frugal"), "--play is not a setting of erm"),
     ],

@@ -156,12 +156,12 @@ class Widest(Paired):
 @pytest.mark.parametrize("rule", [Widest, Widest(most=5)])
 def test_a_learner_takes_a_rule_of_ones_own(rule):
     shop, demand = iopea.LostSales.example()
-    learner = iopea.IOPEA(shop, rule=rule)
+    learner = iopea.IOPEA(shop, rule=rule, play="maximal")
     assert type(learner.rule) is Widest
     assert learner.ask().steps == (2 if rule is Widest else 5)
     assert learner.settings()["rule"] == "widest"
     iopea.run(learner, shop.simulator(demand), 50)
-    other = iopea.IOPEA(shop, rule=rule)
+    other = iopea.IOPEA(shop, rule=rule, play="maximal")
     other.load_state_dict(learner.state_dict())
     assert other.ask() == learner.ask()
     with pytest.raises(InputError, match=r"whose settings\.rule is"):

@@ -213,7 +213,7 @@ def test_the_learner_says_that_demand_has_changed_also_when_one_policy_is_left()
     problem = LostSales(
         lead_time=0, holding_cost=1, lost_sales_cost=9, levels={"low": 0, "high": 12, "step": 4}
     )
-    learner = IOPEA(problem)
+    learner = IOPEA(problem, play="maximal")
     run(learner, problem.simulator(Exponential(mean=2), seed=1), 3000)
     assert learner.survivors == 1
     assert not any(text.startswith((CHANGED, DEPENDS)) for text in learner.warnings)

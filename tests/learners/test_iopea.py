@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from scipy.stats import binom
 
 import iopea
 from iopea import (
@@ -25,7 +26,7 @@ SETTINGS = [
     {"rule": rule, "restart": restart}
     for rule in ("paired", "theorem", "published")
     for restart in ("none", "return")
-] + [{"precision": "float32"}]
+] + [{"play": "maximal"}, {"play": "maximal", "precision": "float32"}]
 
 
 def learner_with(settings, problem=None):
@@ -103,7 +104,7 @@ def test_what_the_last_look_knew_is_saved(looks, restart, tmp_path):
 @pytest.mark.parametrize("first", [1, 3, 17, 200])
 def test_the_first_epoch_is_as_long_as_asked_for(first):
     problem = shop()
-    learner = IOPEA(problem, radius=0.05, first_epoch=first)
+    learner = IOPEA(problem, play="maximal", radius=0.05, first_epoch=first)
     assert learner.ask().steps == first
     assert learner.settings()["first_epoch"] == first
     iopea.run(learner, problem.simulator(DEMAND, seed=1), 1000)
@@ -119,10 +120,10 @@ def test_the_first_epoch_is_as_long_as_asked_for(first):
 def test_without_a_wish_the_first_test_comes_after_48_steps_or_20_lead_times(lead_time):
     """Before it the data is doubled three times, and nothing is dropped."""
     first = max(48, 20 * lead_time)
-    learner = IOPEA(shop(lead_time=lead_time), radius=0.05)
+    learner = IOPEA(shop(lead_time=lead_time), play="maximal", radius=0.05)
     assert learner.settings()["first_epoch"] is None
     assert learner.ask().steps == first // 8
-    same = IOPEA(shop(lead_time=lead_time), radius=0.05, first_epoch=first)
+    same = IOPEA(shop(lead_time=lead_time), play="maximal", radius=0.05, first_epoch=first)
     totals = [
         np.cumsum([each.rule.epoch_length(k) for k in range(1, 30)]) for each in (learner, same)
     ]
@@ -155,22 +156,21 @@ def test_ask_is_idempotent_and_the_horizon_exact(settings):
         learner = learner_with(settings)
 
 
-def test_threads_and_workers_do_not_change_a_bit():
+@pytest.mark.parametrize(
+    ("play", "radius", "steps"), [("maximal", 0.002, 4000), ("frugal", 0.02, 400)]
+)
+def test_threads_and_workers_do_not_change_a_bit(play, radius, steps):
     problem = shop()
 
-    def once(seed):
-        learner = IOPEA(problem, horizon=4000, radius=0.002, threads=1 + seed % 3)
-        return iopea.run(learner, problem.simulator(DEMAND, seed), 4000)
+    def once(seed, **threads):
+        learner = IOPEA(problem, play=play, horizon=4000, radius=radius, **threads)
+        return iopea.run(learner, problem.simulator(DEMAND, seed), steps)
 
-    results = [iopea.run_all(once, range(6), workers) for workers in (1, 2, 4)]
-    results.append(
-        [
-            iopea.run(
-                IOPEA(problem, horizon=4000, radius=0.002), problem.simulator(DEMAND, s), 4000
-            )
-            for s in range(6)
-        ]
-    )
+    def threaded(seed):
+        return once(seed, threads=1 + seed % 3)
+
+    results = [iopea.run_all(threaded, range(6), workers) for workers in (1, 2, 4)]
+    results.append([once(seed) for seed in range(6)])
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(one.costs, two.costs)
@@ -245,7 +245,7 @@ def test_return_goes_through_the_empty_shop_and_none_does_not():
 
 
 def test_a_wrong_tell_is_refused_and_changes_nothing():
-    learner = learner_with({})
+    learner = learner_with({"start": 7.0})
     before = learner.state_dict()
     for path, kind, words in [
         (
@@ -335,7 +335,7 @@ def test_a_damaged_state_is_refused_and_changes_nothing():
 
 
 def test_a_level_may_be_told_as_people_write_it():
-    learner = IOPEA(shop(levels={"low": 0, "high": 0.1 * 66, "step": 0.1}))
+    learner = IOPEA(shop(levels={"low": 0, "high": 0.1 * 66, "step": 0.1}), play="maximal")
     assert learner.ask().policy[0] == 6.6000000000000005
     learner.tell(Trajectory(6.6, stock=[0.0], sales=[0.0]))
     assert learner.steps == 1
@@ -366,22 +366,22 @@ def test_a_single_level_needs_no_learning():
 
 
 def test_recommendation_before_any_data_is_what_is_played():
-    assert IOPEA(shop()).recommend() == (7.0,)
+    assert IOPEA(shop(), play="maximal").recommend() == (7.0,)
+    assert IOPEA(shop(), start=2.0).recommend() == (2.0,)
 
 
-def test_the_best_level_survives_at_the_promised_rate():
+@pytest.mark.parametrize(("play", "runs"), [("maximal", 100), ("frugal", 40)])
+def test_the_best_level_survives_at_the_promised_rate(play, runs):
     """At δ = 0.2 the best level is lost in at most 20 % of runs; a false alarm: 1 in 10^6."""
     problem = shop(levels={"low": 0.0, "high": 7.0, "step": 0.05})
     best = iopea.best_in_class(problem.simulator(DEMAND), steps=4_000_000).policy
-    runs = 100
 
     def lost(seed):
-        learner = IOPEA(problem, delta=0.2)
+        learner = IOPEA(problem, play=play, delta=0.2)
         iopea.run(learner, problem.simulator(DEMAND, seed), 3000)
         return not np.isclose(learner.surviving[:, 0], best[0]).any()
 
-    # 41 of 100 or more have probability below 10^-6 if each has probability 0.2.
-    assert sum(iopea.run_all(lost, range(runs), 2)) <= 40
+    assert sum(iopea.run_all(lost, range(runs), 2)) <= binom.isf(1e-6, runs, 0.2)
 
 
 # A problem with an order of width 3: each policy of a block tells of those below it in the block.
@@ -520,7 +520,7 @@ def test_between_the_points_of_a_thinned_net_the_recommendation_is_finer():
         regular_levels={"low": 0, "high": 200},
     )  # fmt: skip
     demand = Normal(mean=40 / 3, sd=20 / 3, maximum=40, zero_probability=0.3)
-    learner = IOPEA(shop, horizon=100_000)
+    learner = IOPEA(shop, play="maximal", horizon=100_000)
     recommended = iopea.run(learner, shop.simulator(demand, 1), 30_000).recommendation
     listed = learner.surviving
     best = listed[np.nanargmin(learner.estimates().mean)]
@@ -529,10 +529,10 @@ def test_between_the_points_of_a_thinned_net_the_recommendation_is_finer():
     costs = iopea.evaluate(shop.simulator(demand), np.array([recommended, best]), 2_000_000).cost
     assert costs[0] < costs[1] * (1 - 3e-4)
     state = learner.state_dict()
-    again = IOPEA(shop, horizon=100_000)
+    again = IOPEA(shop, play="maximal", horizon=100_000)
     again.load_state_dict(state)
     assert again.recommend() == recommended
     # The net's own spacing, where it was asked for, is left alone.
-    coarse = IOPEA(shop, horizon=100_000, radius=4.0)
+    coarse = IOPEA(shop, play="maximal", horizon=100_000, radius=4.0)
     chosen = iopea.run(coarse, shop.simulator(demand, 1), 10_000).recommendation
     assert np.allclose(np.array(chosen) / 4.0, np.rint(np.array(chosen) / 4.0))

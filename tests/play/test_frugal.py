@@ -61,6 +61,22 @@ def test_what_does_not_go_together_is_refused(settings, words):
         IOPEA(shop(), horizon=100, **settings)
 
 
+def test_frugal_play_is_the_default_where_demand_drives_the_system():
+    queue, _ = ServiceRateQueue.example()
+    stand = {"overage_cost": 1, "underage_cost": 4, "levels": levels()}
+    assert {
+        "shop": IOPEA(shop()).player.name,
+        "own rule": IOPEA(shop(), rule="published").player.name,
+        "restarts": IOPEA(shop(), restart="return").player.name,
+        "stand": IOPEA(Newsvendor(**stand)).player.name,
+        "replay": IOPEA(Newsvendor(**stand, estimator="replay")).player.name,
+        "queue": IOPEA(queue).player.name,
+    } == {
+        "shop": "frugal", "own rule": "maximal", "restarts": "maximal", "stand": "frugal",
+        "replay": "maximal", "queue": "maximal",
+    }  # fmt: skip
+
+
 def test_a_problem_without_demand_is_refused():
     queue, _ = ServiceRateQueue.example()
     with pytest.raises(InputError, match="use play = 'maximal'"):
@@ -78,7 +94,7 @@ def test_a_year_costs_a_fraction_of_what_maximal_play_costs(start):
     """Best level 8 of 0 to 20; maximal play pays about half of the least cost in a year."""
     problem, demand = shop(), Poisson(mean=3)
     frugal = [regret(problem, demand, (8.0,), s, play="frugal", start=start) for s in range(4)]
-    maximal = [regret(problem, demand, (8.0,), s) for s in range(8)]
+    maximal = [regret(problem, demand, (8.0,), s, play="maximal") for s in range(8)]
     assert np.mean(frugal) < 0.15
     assert np.mean(frugal) < np.mean(maximal) / 3
 
@@ -245,7 +261,7 @@ FAMILIES = {
 def test_every_family_driven_by_demand_plays_frugally(name):
     """In a year it pays less than maximal play; regret is that to what is recommended later."""
     problem, demand = FAMILIES[name], Poisson(mean=3)
-    frugal, maximal = IOPEA(problem, play="frugal"), IOPEA(problem)
+    frugal, maximal = IOPEA(problem), IOPEA(problem, play="maximal")
     cost = [
         run(learner, problem.simulator(demand, seed=4), YEAR).costs.sum()
         for learner in (frugal, maximal)

@@ -37,11 +37,12 @@ def check_target(path: Path) -> None:
         )
     if path.is_dir():
         raise InputError(f"Cannot draw to {path}: it is a folder.")
-    folder = path.parent
-    while not folder.exists():
-        folder = folder.parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise InputError(f"Cannot draw to {path}: {folder} can't be written to.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"Cannot draw to {path}: {error.strerror}.") from None
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"Cannot draw to {path}: {path.parent} can't be written to.")
 
 
 def draw_learning(

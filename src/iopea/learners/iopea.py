@@ -47,6 +47,8 @@ Restart = Literal["none", "return"]
 MOST_LISTED = 2**16
 #: Most policies of several parameters among which one is chosen by estimate, again and again.
 MOST_CHOSEN = 2**12
+#: Steps from which a choice among policies of a thinned net is refined.
+FINER_FROM = 1000
 #: Below this share of informative steps, a warning is given.
 _FEW_INFORMATIVE = 0.01
 #: What follows where estimates assume independent demand with one law.
@@ -404,7 +406,7 @@ class IOPEA(Learner):
         if self._doubted:
             evaluator.doubt()
         policy = player.choose(evaluator, self._pool.holds)
-        if policy is not None and policy != self.start and self._observed:
+        if policy is not None and policy != self.start and self._observed >= FINER_FROM:
             policy = self._pool.refined(policy)
         self._queue = [policy] if policy is not None else self._pool.maximal()
         self._planned = min(self._left, player.review(self._observed) or self._left)

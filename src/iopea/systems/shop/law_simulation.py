@@ -156,7 +156,8 @@ class LawSimulation(Simulated):
     def _scale_for(self, start: Policy) -> float:
         """The scale of exponential demand to which a policy is the best reply."""
         known = self._problem.policy_class
-        others = known.thinned(max(2, int(_COMPARED ** (1 / known.dimension))), known.extent)
+        per_axis = max(2, int(_COMPARED ** (1 / known.dimension)))
+        others = known.thinned(per_axis, known.extent / per_axis or 1.0)
         policies = np.vstack([others, start])
         shares = stratified(_PRIOR_PATH, np.random.default_rng(seed_for("prior")))
         extra = [
