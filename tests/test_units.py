@@ -2,7 +2,8 @@
 
 All quantities, which are levels, steps and demand, are multiplied by one factor. With a power of 2
 no digit changes, so that all that is learned must be the same bits. With a power of 10 roundings
-differ, but the same policies must survive.
+differ, but the same policies must survive; not so under frugal play, whose counts have cells of a
+power of 2.
 """
 
 import numpy as np
@@ -60,13 +61,36 @@ every_problem = pytest.mark.parametrize("build", PROBLEMS.values(), ids=PROBLEMS
 every_horizon = pytest.mark.parametrize("horizon", [None, 1500], ids=["no horizon", "horizon"])
 
 
-def learn(build, unit, seed, horizon, steps=1500):
+def learn(build, unit, seed, horizon, steps=1500, play="maximal"):
     """A run with all quantities in this unit, and the numbers of the policies that survived."""
     problem = build(unit)
     truth = Exponential(mean=unit, maximum=3 * unit, zero_probability=0.3)
-    learner = IOPEA(problem, horizon=horizon)
+    learner = IOPEA(problem, play=play, horizon=horizon)
     result = iopea.run(learner, problem.simulator(truth, seed), steps)
     return learner, result, learner.state_dict()["state"]["pool"]["alive"]
+
+
+def assert_same(one, other, unit):
+    """The same bits, up to the unit of one of them."""
+    (learner, result, alive), (plain, expected, same) = one, other
+    np.testing.assert_array_equal(alive, same)
+    np.testing.assert_array_equal(learner.surviving, plain.surviving * unit)
+    np.testing.assert_array_equal(learner.estimates().sums, plain.estimates().sums * unit)
+    np.testing.assert_array_equal(result.costs, expected.costs * unit)
+    assert result.recommendation == tuple(unit * level for level in expected.recommendation)
+    assert result.effective_alpha == expected.effective_alpha
+    assert [each.threshold for each in result.records] == [
+        each.threshold for each in expected.records
+    ]
+
+
+@pytest.mark.parametrize("unit", BINARY)
+@pytest.mark.parametrize(
+    "name", ["lost sales", "lost sales in steps", "newsvendor", "dual sourcing"]
+)
+def test_units_change_nothing_under_frugal_play(name, unit):
+    plain, scaled = (learn(PROBLEMS[name], u, 0, None, 400, "frugal") for u in (1.0, unit))
+    assert_same(scaled, plain, unit)
 
 
 @every_problem
@@ -76,16 +100,7 @@ def test_units_change_nothing(build, horizon, seed):
     plain, result, alive = learn(build, 1.0, seed, horizon)
     assert 0 < alive.size < plain.count
     for unit in BINARY:
-        learner, other, same = learn(build, unit, seed, horizon)
-        np.testing.assert_array_equal(same, alive)
-        np.testing.assert_array_equal(learner.surviving, plain.surviving * unit)
-        np.testing.assert_array_equal(learner.estimates().sums, plain.estimates().sums * unit)
-        np.testing.assert_array_equal(other.costs, result.costs * unit)
-        assert other.recommendation == tuple(unit * level for level in result.recommendation)
-        assert other.effective_alpha == result.effective_alpha
-        assert [each.threshold for each in other.records] == [
-            each.threshold for each in result.records
-        ]
+        assert_same(learn(build, unit, seed, horizon), (plain, result, alive), unit)
     for unit in DECIMAL:
         learner, other, same = learn(build, unit, seed, horizon)
         np.testing.assert_array_equal(same, alive)
