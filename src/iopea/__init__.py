@@ -3,8 +3,8 @@
 >>> import iopea
 >>> shop = iopea.LostSales(lead_time=2, holding_cost=1, lost_sales_cost=10,
 ...                        levels={"low": 0, "high": 7})
->>> iopea.IOPEA(shop).ask().policy
-(7.0,)
+>>> iopea.IOPEA(shop, start=3.5).ask().policy
+(3.5,)
 
 A name is loaded on first use, so that the command line starts quickly.
 """

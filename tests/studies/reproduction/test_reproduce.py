@@ -55,13 +55,13 @@ def iopea(iopea):
 def small(monkeypatch):
     """Smaller sizes: these tests are about the commands."""
     sizes = {
-        name: replace(size, seeds=2, evaluation=64_000, curve=2000, year=100, year_seeds=1)
+        name: replace(size, seeds=2, evaluation=64_000, curve=500, year=100, year_seeds=1)
         for name, size in SIZES.items()
     }
     for name, size in sizes.items():
         monkeypatch.setitem(SIZES, name, size)
     for name in scenarios_module._HORIZON:
-        monkeypatch.setitem(scenarios_module._HORIZON, name, 2000)
+        monkeypatch.setitem(scenarios_module._HORIZON, name, 500)
     scenarios_module.scenarios.cache_clear()
     yield
     scenarios_module.scenarios.cache_clear()

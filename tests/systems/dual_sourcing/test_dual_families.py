@@ -179,7 +179,7 @@ def test_a_good_policy_is_learned(problem, bound):
     if isinstance(problem.family, BaseSurge):
         stable = policies[policies[:, 0] < 3]
     costs = problem.simulator(DEMAND).costs(stable, 50_000, 1, seed=0).mean
-    learner = IOPEA(problem)
+    learner = IOPEA(problem, play="maximal")
     result = iopea.run(learner, problem.simulator(DEMAND, 1), 5000)
     assert learner.survives(tuple(stable[costs.argmin()]))
     assert learner.survivors <= learner.count / 2

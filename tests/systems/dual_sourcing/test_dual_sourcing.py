@@ -897,7 +897,7 @@ def test_the_default_estimator_loses_little_while_it_learns(best):
 @pytest.mark.parametrize("estimator", POOLED)
 def test_of_equally_informative_policies_the_cheapest_is_played(estimator):
     problem = small(estimator)
-    learner = IOPEA(problem, radius=0.25)
+    learner = IOPEA(problem, play="maximal", radius=0.25)
     system = problem.simulator(DEMAND, seed=1)
     played = [learner.ask().policy]
     while len(learner.records) < 18:
@@ -1162,4 +1162,4 @@ def test_the_best_policy_survives_where_most_of_demand_is_unseen(law):
 
 def test_what_sees_most_is_played_while_something_is_unknown():
     problem = small("product-limit")
-    assert IOPEA(problem, radius=0.5).ask().policy == (6.0, 6.0)
+    assert IOPEA(problem, play="maximal", radius=0.5).ask().policy == (6.0, 6.0)

@@ -102,7 +102,8 @@ def test_hardly_any_step_of_a_run_needs_unseen_demand():
     """Of the steps of a run, those in which the best level is known only from below."""
     problem, law = shop(lead_time=2), Exponential(mean=1.0, zero_probability=0.3)
     demand = law.stream(np.random.SeedSequence(7)).draw(20_000)
-    learner, system, paths = iopea.IOPEA(problem, horizon=20_000), simulator(problem, demand), []
+    learner, paths = iopea.IOPEA(problem, play="maximal", horizon=20_000), []
+    system = simulator(problem, demand)
     while sum(map(len, paths)) < demand.size:
         play = learner.ask()
         steps = min(play.steps, demand.size - sum(map(len, paths)))
@@ -232,7 +233,8 @@ def test_learned_newsvendor_level_is_near_the_quantile():
 
 def test_constant_demand_is_learned_at_once():
     problem = shop(lead_time=1, levels={"low": 0, "high": 10, "step": 1})
-    learner, system = iopea.IOPEA(problem), problem.simulator(Constant(value=3.0))
+    learner = iopea.IOPEA(problem, play="maximal")
+    system = problem.simulator(Constant(value=3.0))
     assert iopea.run(learner, system, 500).recommendation == (6.0,)
     # Higher levels, which would be played, are gone; lower ones cost nothing and may wait.
     assert learner.surviving.max() == 6.0

@@ -147,7 +147,7 @@ def test_a_cost_of_ones_own_is_charged_on_told_records():
 
 def test_data_of_another_level_tells_of_levels_up_to_it():
     problem = shop()
-    learner = IOPEA(problem)
+    learner = IOPEA(problem, play="maximal")
     floor = ShopFloor(seed=2)
     learner.tell(floor.play(40.0, 400))
     assert learner.steps == 400
@@ -203,7 +203,7 @@ def test_told_records_resume_bit_for_bit_in_any_pieces(floor):
 def test_short_deliveries_are_followed(share):
     """One delivery in ten, or two in five, is a fifth short; the shop orders it again."""
     floor = ShopFloor(seed=3, told=True, short=share)
-    learner = floor.teach(IOPEA(shop(), horizon=1000), 1000)
+    learner = floor.teach(IOPEA(shop(), play="maximal", horizon=1000), 1000)
     assert "deliveries were not what was ordered: candidates are delivered the same" in told(
         learner
     )
@@ -237,14 +237,14 @@ def test_a_change_of_demand_is_noticed_on_told_records(evening):
 
 
 def test_records_before_the_columns_count_if_they_fit():
-    learner = IOPEA(shop())
+    learner = IOPEA(shop(), play="maximal")
     floor = ShopFloor(seed=5)
     floor.teach(learner, 300)
     before = learner.estimates().steps.max()
     floor.told = True
     floor.teach(learner, 300)
     assert learner.estimates().steps.max() == before + 300
-    wrong = IOPEA(shop())
+    wrong = IOPEA(shop(), play="maximal")
     floor = ShopFloor(seed=5, multiple=12.0)
     floor.teach(wrong, 300)
     floor.told = True
@@ -295,7 +295,8 @@ def test_two_suppliers_say_why_records_do_not_fit():
         (believed, True, "that of the evening"),
         (believed, False, None),
     ):
-        system, learner = problem.simulator(law, seed=1), IOPEA(believed, radius=6.0)
+        system = problem.simulator(law, seed=1)
+        learner = IOPEA(believed, play="maximal", radius=6.0)
         while learner.steps < 300:
             play = learner.ask()
             path = system.play(play.policy, play.steps).trajectory

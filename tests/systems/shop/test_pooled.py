@@ -202,7 +202,7 @@ def test_the_learner_says_so():
 
 def test_nothing_that_fills_the_shop_is_played():
     problem, played = constant(), []
-    learner = IOPEA(problem)
+    learner = IOPEA(problem, play="maximal")
 
     def watch(learner, done):
         played.append(learner.ask().policy[0])

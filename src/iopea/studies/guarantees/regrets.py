@@ -78,9 +78,12 @@ def cases() -> dict[str, Case]:
 def regret_of_learner(
     system: str, seed: int, looks: Sequence[int], settings: dict[str, Any]
 ) -> list[float]:
-    """Regret of the learner against the best policy under the same noise, at several steps."""
+    """Regret of the learner against the best policy under the same noise, at several steps.
+
+    The theorems are about play ``maximal``.
+    """
     problem, truth = problem_from(json.loads(system))
-    learner = IOPEA(problem, seed=seed, **settings)
+    learner = IOPEA(problem, play="maximal", seed=seed, **settings)
     return regret_under_same_noise(learner, problem.simulator(truth, seed), looks)
 
 

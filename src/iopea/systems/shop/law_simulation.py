@@ -436,8 +436,10 @@ class LawSimulation(Simulated):
         shares = stratified(_JACKKNIFE_PATH, rng)
         blocks = np.arange(sizes.size)
         laws = (self._tally.law(None, blocks == block, up_to=up_to) for block in blocks)
-        demands = [law.at(shares, law.last if up_to is None else self._endless) for law in laws]
-        costs = self._means(np.array(demands), self._policies[some])
+        # Quantiles are found faster in ascending order.
+        ascending, place = np.sort(shares), shares.argsort().argsort()
+        demands = [law.at(ascending, law.last if up_to is None else self._endless) for law in laws]
+        costs = self._means(np.array(demands)[:, place], self._policies[some])
         change = (sizes.sum() - sizes)[:, None] * (costs.mean(axis=0) - costs)
         change -= sizes[:, None] * (change.sum(axis=0) / sizes.sum())
         return spread(change)

@@ -32,6 +32,9 @@ CELLS, BLOCKS = 1024, 64
 _FIRST_WIDTH, _UNIT = 2.0**-20, 2.0**-12
 #: Share of a cell within which values are equal.
 _ROUNDING = 1e-6
+#: Share of a cell by which stock that was sold out exceeds demand seen in it, on average, where it
+#: could show that demand.
+_APART = 1e-3
 #: Relative tolerance within which everything was sold.
 _SOLD_OUT = 1e-9
 #: The mean of the tail is taken from this share of the records, and at least so many of them.
@@ -124,7 +127,7 @@ class Tally(Stateful):
     """
 
     saved = parts(
-        width=float, size=int, filled=int, entries=shaped(-1, 4), totals=shaped(CELLS),
+        width=float, size=int, filled=int, entries=shaped(-1, 4), totals=shaped(2, CELLS),
         held=shaped(CELLS),
     )  # fmt: skip
 
@@ -135,10 +138,10 @@ class Tally(Stateful):
         self._filled = 0  # records in all blocks
         # Records by block and cell: demand seen, and stock that was sold out.
         self._counts = np.zeros((2, BLOCKS, CELLS), dtype=np.int64)
-        # Sum of demand seen in each cell, in units.
-        self._totals = np.zeros(CELLS, dtype=np.int64)
+        # Sums, in units, of demand seen in each cell, and of stock that was sold out.
+        self._totals = np.zeros((2, CELLS), dtype=np.int64)
         self._held = np.zeros(CELLS, dtype=np.int64)  # records by their stock
-        self._whole: tuple[Indices, Array] | None = None
+        self._whole: tuple[Indices, Array, Mask] | None = None
 
     @property
     def records(self) -> int:
@@ -177,7 +180,8 @@ class Tally(Stateful):
                 self._join_blocks()
         self._whole = None
         np.add.at(self._held, held, 1)
-        np.add.at(self._totals, cells[~out], np.rint(sales[~out] / self._unit).astype(np.int64))
+        values = np.rint(np.where(out, stock, sales) / self._unit).astype(np.int64)
+        np.add.at(self._totals, (out.astype(np.intp), cells), values)
 
     def _cells(self, values: Array) -> Indices:
         return np.asarray(np.floor(values / self._width + _ROUNDING), dtype=np.intp)
@@ -241,16 +245,17 @@ class Tally(Stateful):
         """
         if self._whole is None:
             counts = self._counts.sum(axis=1)
-            self._whole = counts, self._unit * self._totals / np.maximum(counts[0], 1)
-        (seen, gone), means = self._whole
+            means, sold = self._unit * self._totals / np.maximum(counts, 1)
+            self._whole = counts, means, sold > means + _APART * self._width
+        (seen, gone), means, later = self._whole
         if without is not None:
             left_out = self._counts[:, np.flatnonzero(without)].sum(axis=1)
             seen, gone = seen - left_out[0], gone - left_out[1]
         cells = np.flatnonzero(seen)
         values = means[cells]
-        # Records sold out in a cell tell of demand below it, not in it.
-        between = np.append(cells, CELLS - 1) + 1
-        gone_by = np.diff(np.cumsum(gone)[between - 1], prepend=0)
+        # A stock sold out at a value tells of demand below it, not of that value.
+        before = np.cumsum(gone)[cells] - gone[cells] * later[cells]
+        gone_by = np.diff(before, prepend=0, append=gone.sum())
         end = CELLS if up_to is None else int(self._cells(np.array([up_to]))[0])
         known = int(np.searchsorted(cells, end))
         if known < cells.size:  # what lies beyond counts as sold out
