@@ -85,8 +85,21 @@ def large_gap():
             print(f"{name} better by 5 %, start {start:g}: recommended in {right} of {len(found)}")
 
 
+def plays(problem, demand, start, seed, steps):
+    """The levels that are played, and for how many steps."""
+    learner, system = iopea.IOPEA(problem, start=start), problem.simulator(demand, seed=seed)
+    found = []
+    while learner.steps < steps:
+        play = learner.ask()
+        count = min(play.steps, steps - learner.steps)
+        found.append((play.policy[0], count))
+        learner.tell(system.play(play.policy, count).trajectory)
+    return np.array(found)
+
+
 def decades():
-    looks = [10**k for k in (3, 4, 5, 6)]
+    """Long-run costs of the levels that are played: noise of single periods is left out."""
+    looks = np.array([10**k for k in (3, 4, 5, 6)])
     cases = {
         "exponential": (2, 10, 20, Exponential(mean=1, maximum=3, zero_probability=0.3)),
         "gamma": (1, 9, 60, Gamma(mean=5, shape=2)),
@@ -95,11 +108,19 @@ def decades():
         problem = iopea.LostSales(
             lead_time=lead, holding_cost=1, lost_sales_cost=penalty, levels={"low": 0, "high": high}
         )
-        best = iopea.best_in_class(problem.simulator(demand), steps=4_000_000).policy
-        found = Parallel(2)(
-            delayed(regret)(problem, demand, best, looks, seed, start=best[0] / 2) for seed in SEEDS
+        best = iopea.best_in_class(problem.simulator(demand), steps=4_000_000).policy[0]
+        runs = Parallel(2)(
+            delayed(plays)(problem, demand, best / 2, seed, int(looks[-1])) for seed in SEEDS
         )
-        by_decade = np.diff(np.array([value for value, _ in found]).mean(axis=0))
+        around = np.linspace(0.8 * best, 1.2 * best, 201)
+        levels = np.unique(np.concatenate([around, *(run[:, 0] for run in runs)]))
+        costs = problem.simulator(demand).costs(levels[:, None], 4_000_000, 1, seed=9).mean
+        extra = dict(zip(levels.tolist(), (costs - costs.min()).tolist(), strict=True))
+        regrets = []
+        for run in runs:
+            total = np.cumsum([extra[level] * count for level, count in run])
+            regrets.append(np.interp(looks, np.cumsum(run[:, 1]), total))
+        by_decade = np.diff(np.mean(regrets, axis=0))
         ratios = by_decade[1:] / by_decade[:-1]
         print(
             f"{name}: regret of the decades from 10^3 {by_decade.round(1)}, each over the one "
