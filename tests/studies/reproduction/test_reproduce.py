@@ -192,6 +192,7 @@ def test_an_unknown_table_lists_the_known_ones(iopea):
         assert target in err
 
 
+@pytest.mark.slow
 def test_reproduce_writes_tables_figures_and_a_page(iopea, tmp_path):
     out = tmp_path / "out"
     left_out = ("feedback-graph", "erm", "problem-specific", "random", "iopea-published")
