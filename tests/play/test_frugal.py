@@ -123,35 +123,54 @@ class Says(Evaluator):
         return self.choice
 
 
-def test_the_start_is_left_only_for_more_than_noise():
-    """Choices that are better by half a standard error don't move it, by two they do."""
-    player, evaluator = Frugal(), Says(Choice((9.0,), 0.5, 1.0))
-    player.begin((5.0,))
-    assert player.choose(evaluator, lambda policy: True) == (5.0,)
-    assert player.recommended == (5.0,)
-    evaluator.choice = Choice((9.0,), 2.0, 1.0)
-    assert player.choose(evaluator, lambda policy: True) == (9.0,)
-    evaluator.choice = Choice((9.0,), 0.0, 1.0)
-    assert player.choose(evaluator, lambda policy: True) == (9.0,)
-    eliminated = Frugal()
-    eliminated.begin((5.0,))
-    assert eliminated.choose(evaluator, lambda policy: False) == (9.0,)
+def chosen(player, *choice, **more):
+    """What a player plays after a choice."""
+    return player.choose(Says(Choice(*choice, **more)), lambda policy: True)
 
 
-def test_a_start_that_is_kept_does_not_hide_demand():
+def begun(start=5.0, in_force=True):
     player = Frugal()
-    player.begin((5.0,))
-    choice = Choice((6.0,), 0.1, 1.0, bolder=(7.0,))
-    assert player.choose(Says(choice), lambda policy: True) == (7.0,)
+    player.begin((start,), in_force)
+    return player
+
+
+def test_the_start_is_left_only_for_more_than_noise():
+    """Choices that are better by a standard error don't move it, by two they do."""
+    player = begun()
+    assert chosen(player, (3.0,), 1.0, 1.0) == player.recommended == (5.0,)
+    assert chosen(player, (3.0,), 2.0, 1.0) == player.recommended == (3.0,)
+    eliminated = Says(Choice((3.0,), 0.0, 1.0))
+    assert begun().choose(eliminated, lambda policy: False) == (3.0,)
+
+
+def test_half_as_much_is_enough_for_a_policy_that_holds_more():
+    assert chosen(begun(), (9.0,), 0.7, 1.0, holds_more=True) == (9.0,)
+    assert chosen(begun(), (9.0,), 0.4, 1.0, holds_more=True) == (5.0,)
+
+
+def test_a_start_that_was_left_for_less_is_taken_up_again():
+    player = begun()
+    assert chosen(player, (3.0,), 2.0, 1.0, records=20) == (3.0,)
+    assert chosen(player, (3.0,), 0.1, 1.0, records=20) == (3.0,)  # too early
+    assert chosen(player, (3.0,), 0.9, 1.0, records=90) == (3.0,)
+    assert chosen(player, (9.0,), 0.1, 1.0, records=90, holds_more=True) == (9.0,)
+    assert chosen(player, (3.0,), 0.1, 1.0, records=90) == player.recommended == (5.0,)
+
+
+def test_where_play_begins_without_a_start_is_left_at_once():
+    assert chosen(begun(in_force=False), (9.0,), 0.0, 1.0) == (9.0,)
+
+
+def test_a_start_that_is_kept_does_not_hide_demand_for_ever():
+    player = begun()
+    assert chosen(player, (6.0,), 0.1, 1.0, bolder=(7.0,), records=199) == (5.0,)
+    assert chosen(player, (6.0,), 0.1, 1.0, bolder=(7.0,), records=200) == (7.0,)
     assert player.recommended == (5.0,)
 
 
 def test_what_is_played_to_learn_more_is_not_recommended():
-    player = Frugal()
-    player.begin((5.0,))
-    assert player.choose(Says(Choice((3.0,), 5.0, 1.0, bolder=(12.0,))), lambda policy: True) == (
-        12.0,
-    )
+    player = begun()
+    assert chosen(player, (3.0,), 5.0, 1.0, bolder=(12.0,)) == (12.0,)
     assert player.recommended == (3.0,)
 
 
@@ -224,6 +243,22 @@ def test_dependent_demand_is_seen_in_order_and_eliminates_nothing():
     assert any(DEPENDS in warning for warning in learner.warnings)
     run(learner, problem.simulator(Persistent(mean=3, correlation=0.8), seed=2), 3000)
     assert learner.survivors == before
+
+
+def test_dependence_that_is_not_yet_certain_eliminates_nothing():
+    problem = LostSales(
+        lead_time=2, holding_cost=1, lost_sales_cost=10,
+        levels={"low": 0, "high": 12, "step": 0.1},
+    )  # fmt: skip
+    lost = 0
+    for seed in range(40):
+        learner = IOPEA(problem, delta=0.2, horizon=240)
+        run(learner, problem.simulator(Persistent(mean=1, correlation=0.8), seed=seed), 240)
+        lost += not learner.survives(4.4)
+    # Without a look at dependence before each test it is lost in one run of five: at most 3 with
+    # a probability of 3 %. With it, it was lost in none of 120.
+    assert lost <= 3
+    assert "by chance" in learner.outlook or learner.warnings
 
 
 def two_suppliers(**policies):

@@ -56,6 +56,11 @@ _DOUBTED = (
     "Lost demand is filled in by the law of all records, which assumes both, so nothing more is "
     "eliminated."
 )
+#: Why a test may not take place.
+_SUSPECTED = (
+    "High demand has followed high demand, or low demand, more often than it usually does by "
+    "chance: while that lasts, nothing is eliminated."
+)
 #: Steps asked for at a time on the way back to the initial state.
 RETURN_STEPS = 1024
 
@@ -165,7 +170,7 @@ class IOPEA(Learner):
         self.state = None if state is None else self._placed(state)
         begins = self._pool.evaluator.begin(self.start)
         if begins is not None:
-            self.player.begin(begins)
+            self.player.begin(begins, in_force=begins == self.start)
         self._open_epoch()
         self._played = self._queue[0]
 
@@ -337,6 +342,8 @@ class IOPEA(Learner):
             )
         if self.stop is not Stop.NOTHING_ELIMINATED:
             return str(self.stop.value)
+        if self.steps and self._pool.evaluator.suspicious:
+            return f"{Stop.NOTHING_ELIMINATED.value} {_SUSPECTED}"
         unknown = int(np.isnan(self._pool.estimates().mean).sum()) if self.steps else 0
         if 0 < unknown < (self.survivors or 0):
             return f"{Stop.NOTHING_ELIMINATED.value} {unknown:,} policies have no estimate yet."
@@ -503,7 +510,8 @@ class IOPEA(Learner):
         if silent:
             threshold = math.inf
         elif self.survivors != 1:
-            threshold = self._pool.judge(self.rule, self.epoch, self._doubted)
+            doubted = self._doubted or self._pool.evaluator.suspicious
+            threshold = self._pool.judge(self.rule, self.epoch, doubted)
         surviving = self.surviving
         self._records.append(
             EpochRecord(

@@ -23,8 +23,8 @@ class Player(Stateful, ABC):
     name: ClassVar[str]
     chooses: ClassVar[bool] = False
 
-    def begin(self, start: Policy) -> None:
-        """Take note of the policy in force before the first step."""
+    def begin(self, start: Policy, in_force: bool) -> None:
+        """Take note of the policy to begin with, and whether it was in force before."""
         return
 
     @abstractmethod

@@ -110,12 +110,16 @@ class Choice:
     error : float. Standard error of the gain.
     bolder : policy, optional. One that may be better by much, depending on what has not been seen
         yet, and that would show it.
+    holds_more : bool. Whether it holds more stock than the policy played now.
+    records : int. Number of steps that this is based on.
     """
 
     best: Policy
     gain: float = 0.0
     error: float = 0.0
     bolder: Policy | None = None
+    holds_more: bool = False
+    records: int = 0
 
 
 class Evaluator(Stateful, ABC):
@@ -158,6 +162,11 @@ class Evaluator(Stateful, ABC):
     def note(self) -> str | None:
         """How records are read, if not as the problem says; None otherwise."""
         return None
+
+    @property
+    def suspicious(self) -> bool:
+        """Whether the data may break an assumption of the estimates, so that none is tested now."""
+        return False
 
     @property
     def may_play(self) -> Mask | None:

@@ -199,7 +199,7 @@ def test_keys_of_parts_are_stable_and_their_own():
     assert len({part.key for part in parts}) == len(parts)
     assert [part.key for part in parts] == [part.key for part in Survival().parts(full=True)]
     part = Runs("a", 5, 2, 1.0, "{}", "{}", 100, "paired", 0.05)
-    assert part.key == "survival.a.5.63ca4f6ca8fc6a91"
+    assert part.key == "survival.a.5.be6270f91225d7d3"
     assert dataclasses.replace(part, effort=9.0).key == part.key
     assert dataclasses.replace(part, delta=0.2).key != part.key
 
@@ -212,7 +212,7 @@ def test_full_runs_are_many_and_on_their_own_seeds():
         about = json.loads(part.system)["problem"]["kind"], part.rule, part.delta
         kinds[about] = kinds.get(about, 0) + part.runs
     for (name, _), seeds in runs.items():
-        assert len(seeds) == len(set(seeds)) >= (300 if name.startswith("published") else 500)
+        assert len(seeds) == len(set(seeds)) >= (300 if name.startswith("published") else 250)
     promised = {about: total for about, total in kinds.items() if about[1] != "published"}
     assert {about[0] for about in promised} == set(PROBLEMS)
     assert {about[1:] for about in promised} == {
@@ -230,6 +230,20 @@ def test_settings_run_in_both_profiles_where_these_differ():
     for part in parts:
         share[part.system] += part.runs
     assert list(share.values()) == [250, 250]
+
+
+def test_somebody_else_may_play_a_low_level_after_low_demand():
+    case = cases()["reacting-lost-sales-poisson"]
+    problem, truth = system_from(case.systems[0])
+    learner, played = iopea.IOPEA(problem, horizon=120), []
+    tell = learner.tell
+    learner.tell = lambda path: (played.append((path.policy[0], path["sales"][0])), tell(path))
+    assert not survival.is_lost(learner, problem.simulator(truth, 1), 120, (7.0,), reacting=True)
+    levels, sales = np.array(played).T
+    assert learner.steps == len(levels) == 120
+    high = sales[:-1] > np.cumsum(sales)[:-1] / np.arange(1, 120)
+    np.testing.assert_array_equal(levels[1:], np.where(high, levels.max(), levels.min()))
+    assert {levels.min(), levels.max()} == {3.0, 10.0}
 
 
 def test_the_best_quantity_of_the_newsvendor_has_a_closed_form():
@@ -288,7 +302,7 @@ def test_losses_break_the_promise_where_they_are_too_many():
     assert all(check.passed for check in _found([("newsvendor", 10)]))
     broken = [check for check in _found([("newsvendor", 60)]) if not check.passed]
     assert [check.claim for check in broken] == [
-        "Rule paired loses the best policy with probability at most 0.05 in each of 15 cases"
+        "Rule paired loses the best policy with probability at most 0.05 in each of 17 cases"
     ]
     assert "newsvendor (60 of 120" in broken[0].measured
 
@@ -307,7 +321,7 @@ def test_full_checks_prove_the_promise():
         "Rule paired loses the best policy with probability at most 0.01 in newsvendor,"
     ]
     # Of many cases one alone may lose too much, though all together do not.
-    alone = broken([("lost-sales-poisson", 40)])
+    alone = broken([("lost-sales-poisson", 20)])
     assert alone == [
         "Rule paired loses the best policy with probability at most 0.01 in lost-sales,"
     ]

@@ -67,6 +67,17 @@ def test_a_block_left_out_leaves_the_estimate_of_all_others():
     np.testing.assert_allclose(law.below, expected.below, rtol=1e-12)
 
 
+@pytest.mark.parametrize("up_to", [None, 4.0, 9.5])
+@pytest.mark.parametrize("continuous", [False, True])
+@pytest.mark.parametrize("periods", [2, 5, 64, 700])
+def test_all_blocks_left_out_at_once_give_the_same_bits(periods, continuous, up_to):
+    tally = filled(*records(periods, seed=periods, continuous=continuous))
+    shares, blocks = np.sort(np.random.default_rng(1).random(200)), np.arange(tally.sizes.size)
+    laws = [tally.law(None, blocks == block, up_to=up_to) for block in blocks]
+    one_by_one = [law.at(shares, law.last if up_to is None else 1e6) for law in laws]
+    np.testing.assert_array_equal(tally.left_out(shares, up_to, 1e6), one_by_one)
+
+
 def test_neither_cells_nor_blocks_grow_with_the_age_of_the_shop():
     tally = Tally(most=12)
     sizes = []

@@ -77,6 +77,8 @@ class Case:
     rule : str. Of elimination.
     deltas : tuple of float. Failure probabilities δ.
     alike : str. Name of the cases that it is counted with; its kind of problem by default.
+    reacting : bool. Whether somebody else plays, a low policy after low demand and a high one after
+        high demand, and the learner only gets the records.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Case:
     rule: str = "paired"
     deltas: tuple[float, ...] = DELTAS
     alike: str = ""
+    reacting: bool = False
 
     @property
     def kind(self) -> str:
@@ -399,6 +402,52 @@ def _families() -> Iterator[Case]:
     yield from (replace(case, deltas=_SLOW_DELTAS, alike="other policies") for case in found)
 
 
+#: Cases that are also run under the paper's way to play, and those in which somebody else plays.
+_MAXIMAL = (
+    "inventory-small-exponential",
+    "inventory-large-normal",
+    "dual-small-exponential",
+    "lost-sales-poisson",
+    "lost-sales-rare-large-demand",
+    "newsvendor",
+    "tie-newsvendor-poisson",
+    "slow-lost-sales-50",
+    "dependent-0.8-lead-time-2",
+    "capped-base-stock",
+    "base-surge",
+)
+_REACTING = (
+    "inventory-small-exponential",
+    "dual-small-exponential",
+    "lost-sales-poisson",
+    "lost-sales-heavy-tail",
+    "newsvendor",
+    "tie-newsvendor",
+    "slow-lost-sales-30",
+    "capped-base-stock",
+    "s-S-lead-time-1",
+    "cases-of-12",
+    "capped-dual-index",
+    "base-surge",
+)
+
+
+def _other_hands(known: dict[str, Case]) -> Iterator[Case]:
+    """Maximal play, and a player who lowers the level after low demand."""
+    for name in _MAXIMAL:
+        case = known[name]
+        settings = as_text({**json.loads(case.settings), "play": "maximal"})
+        yield replace(
+            case, name=f"maximal-{name}", section="Maximal play", settings=settings,
+            deltas=_SLOW_DELTAS, alike="maximal play",
+        )  # fmt: skip
+    for name in _REACTING:
+        yield replace(
+            known[name], name=f"reacting-{name}", section="Levels that follow demand",
+            deltas=_SLOW_DELTAS, alike="levels that follow demand", reacting=True,
+        )  # fmt: skip
+
+
 def _proved() -> Iterator[Case]:
     """Rule theorem where α is known; on the first two systems it eliminates policies."""
     section = "The theorem's constants"
@@ -420,7 +469,8 @@ def _proved() -> Iterator[Case]:
 def cases() -> dict[str, Case]:
     """All cases with a promise, by name."""
     groups = (_paper, _laws, _suppliers, _others, _ties, _ways, _slow, _families, _proved)
-    return {case.name: case for group in groups for case in group()}
+    known = {case.name: case for group in groups for case in group()}
+    return known | {case.name: case for case in _other_hands(known)}
 
 
 @cache
@@ -453,6 +503,8 @@ QUICK = (
     "slow-chain-own-0.03",
     "slow-chain-model-0.03",
     "dependent-0.8-lead-time-2",
+    "maximal-inventory-small-exponential",
+    "reacting-inventory-small-exponential",
     "tie-newsvendor",
     "tie-newsvendor-poisson",
     "tie-finite-own-costs",

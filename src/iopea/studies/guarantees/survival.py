@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 from scipy.stats import binom, binomtest
 
 from iopea.comparison.figures import drawing, finished
@@ -33,13 +34,16 @@ CONFIDENCE = 0.99
 FIRST_SEED = 10_000
 #: Runs at each δ of a kind of problem with one rule, and of a case, at the least; of a case in the
 #: quick study and of the published rule; of a part.
-RUNS, CASE_RUNS, QUICK_RUNS, PUBLISHED_RUNS, PART_RUNS = 2000, 500, 120, 300, 250
+RUNS, CASE_RUNS, QUICK_RUNS, PUBLISHED_RUNS, PART_RUNS = 2000, 250, 120, 300, 250
 #: Probability that a full check fails on account of a single case although the promise holds.
 CASE_ALARM = 1e-3
 #: Probability that any check of the quick study fails although the promise holds.
 QUICK_ALARM = 1e-7
-#: Seconds of a thousand steps, roughly, by rule.
+#: Seconds of a thousand steps, roughly, by rule; and of a run of frugal play.
 _SECONDS = {"paired": 0.02, "theorem": 0.003, "published": 0.001}
+_FRUGAL = 0.15
+#: Policies of a player who reacts to demand, as multiples of the best one.
+_LOW, _HIGH = 0.5, 1.5
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Runs(Part):
     horizon : int. Steps of a run.
     rule : str. Of elimination.
     delta : float. Promised failure probability [δ].
+    reacting : bool. Whether somebody else plays, who reacts to demand.
     """
 
     study: ClassVar[str] = "survival"
@@ -61,6 +66,7 @@ class Runs(Part):
     horizon: int
     rule: str
     delta: float
+    reacting: bool = False
 
     def measure(self) -> Values:
         """The runs in which the best policy was lost, and the mean share of surviving policies."""
@@ -77,7 +83,8 @@ class Runs(Part):
                 seed=seed,
                 **settings,
             )
-            if is_lost(learner, problem.simulator(truth, seed), self.horizon, standard.best):
+            system = problem.simulator(truth, seed)
+            if is_lost(learner, system, self.horizon, standard.best, self.reacting):
                 lost.append(seed)
             # Some classes can't be counted once policies are eliminated: their share is not shown.
             left += (learner.survivors or 0) / learner.count / self.runs
@@ -96,7 +103,9 @@ class _Decided(Exception):  # noqa: N818 - no error: it ends the run
     """The outcome is known before the end of the run."""
 
 
-def is_lost(learner: IOPEA, simulator: Simulator, horizon: int, best: Policy) -> bool:
+def is_lost(
+    learner: IOPEA, simulator: Simulator, horizon: int, best: Policy, reacting: bool = False
+) -> bool:
     """Whether the best policy was eliminated in any epoch of a run."""
     lost, epoch = False, learner.epoch
 
@@ -110,8 +119,36 @@ def is_lost(learner: IOPEA, simulator: Simulator, horizon: int, best: Policy) ->
             raise _Decided
 
     with contextlib.suppress(_Decided):
-        run(learner, simulator, horizon, watch)
+        if reacting:
+            _react(learner, simulator, horizon, best, watch)
+        else:
+            run(learner, simulator, horizon, watch)
     return lost
+
+
+def _react(
+    learner: IOPEA,
+    simulator: Simulator,
+    horizon: int,
+    best: Policy,
+    watch: Callable[[Learner, int], None],
+) -> None:
+    """Play a high policy after high demand and a low one after low demand."""
+    net = learner.surviving
+    reach = np.maximum(np.ptp(net, axis=0), 1e-300)
+    low, high = (
+        tuple(map(float, net[(np.abs(net - factor * np.array(best)) / reach).max(axis=1).argmin()]))
+        for factor in (_LOW, _HIGH)
+    )
+    policy, sold = high, 0.0
+    for done in range(1, horizon + 1):
+        path = simulator.play(policy, 1).trajectory
+        learner.tell(path)
+        watch(learner, done)
+        seen = learner.problem.demand_seen(path)
+        last = 0.0 if seen is None else float(seen[0][0])
+        sold += last
+        policy = high if last * done > sold else low
 
 
 def upper_bound(lost: int, runs: int, confidence: float = CONFIDENCE) -> float:
@@ -232,6 +269,13 @@ def _runs(case: Case, delta: float) -> int:
     return max(CASE_RUNS, -(-RUNS // (PART_RUNS * len(alike))) * PART_RUNS)
 
 
+def _seconds(case: Case) -> float:
+    """Seconds of a run, roughly."""
+    usual = case.horizon / 1000 * _SECONDS[case.rule]
+    frugal = case.rule == "paired" and "maximal" not in case.settings
+    return max(usual, _FRUGAL) if frugal and "levels" in case.systems[0] else usual
+
+
 def _parts(case: Case, delta: float, full: bool) -> list[Runs]:
     runs = QUICK_RUNS
     if full:
@@ -242,12 +286,13 @@ def _parts(case: Case, delta: float, full: bool) -> list[Runs]:
             case=f"{case.name}-{delta:g}",
             first_seed=FIRST_SEED + number * each + first,
             runs=min(PART_RUNS, each - first),
-            effort=min(PART_RUNS, each - first) * case.horizon / 1000 * _SECONDS[case.rule],
+            effort=min(PART_RUNS, each - first) * _seconds(case),
             system=system,
             settings=case.settings,
             horizon=case.horizon,
             rule=case.rule,
             delta=delta,
+            reacting=case.reacting,
         )
         for number, system in enumerate(case.systems)
         for first in range(0, each, PART_RUNS)
@@ -290,8 +335,11 @@ def _lead(full: bool, counts: Sequence[_Count]) -> tuple[str, ...]:
         f"Measured on {number} systems by {min(count.runs for count in counts):,} independent runs "
         f"or more each for every δ, from seed {FIRST_SEED:,} on. The learner knows the horizon, so "
         "that all of δ is spent within it; most runs are short, since the first tests are based on "
-        "the fewest batches. The best policy is computed exactly where that is possible, and "
-        "otherwise found by a long evaluation of all policies under common noise.",
+        "the fewest batches. Where demand drives the system, it plays frugally by default, unless "
+        "the case is named maximal; in cases named reacting, somebody else plays half of the best "
+        "policy after low demand and one and a half times the best after high demand. The best "
+        "policy is computed exactly where that is possible, and otherwise found by a long "
+        "evaluation of all policies under common noise.",
         how,
     )
 

@@ -24,6 +24,7 @@ import numpy as np
 from iopea.problems.base import Choice, Problem
 from iopea.seeds import seed_for
 from iopea.state import Part, numbers, optional, parts, shaped
+from iopea.systems.shop.dependence import dependence
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
 from iopea.systems.shop.simulated import FEWEST_GROUPS, NEGLIGIBLE, REACHED, Simulated, lower_limit
 from iopea.systems.shop.tally import Law, Tally, stratified
@@ -65,6 +66,9 @@ _FIRST_SHARE = 64
 _UNSOLD = 4
 #: Periods that must have had a stock beyond which demand counts as unseen: so many, and a share.
 _FEWEST_BOUND, _SHARE_BOUND = 32, 0.1
+
+#: Standardised dependence of demand from which nothing is eliminated, as it may be no noise.
+_SUSPICIOUS = 1.5
 
 #: Draws a path of demand of a length.
 Draw = Callable[[int], Array]
@@ -179,6 +183,11 @@ class LawSimulation(Simulated):
         self._in_order, self._known = True, None
 
     @property
+    def suspicious(self) -> bool:
+        """Whether demand may depend on the demand before it, by the last periods."""
+        return dependence(*self._recent) > _SUSPICIOUS
+
+    @property
     def _periods(self) -> int:
         return self._tally.records
 
@@ -195,7 +204,7 @@ class LawSimulation(Simulated):
         patience = _UNSOLD + self._problem.constants.memory
         if self._played is not None and self._empty > patience:
             higher = self._higher(among, self._played)
-            return Choice(higher, math.inf, 0.0, None)
+            return Choice(higher, math.inf, 0.0, holds_more=True)
         if not self._periods:
             return None
         rng = np.random.default_rng(seed_for("choice", self._periods))
@@ -203,13 +212,15 @@ class LawSimulation(Simulated):
         draw = self._path(law, rng)
         finalists, costs = self._search(among, draw, current)
         best = tuple(map(float, finalists[costs.argmin()]))
-        gain, error = 0.0, 0.0
-        if current is not None:
+        gain, error, more = 0.0, 0.0, False
+        if current is not None and costs[-1] > costs.min():
             gain = float(costs[-1] - costs.min())
-            both = np.array([current, best])
-            error = self._error_of_gain(both, draw(_LEAST_PATH)) if gain > 0 else 0.0
+            both, path = np.array([current, best]), draw(_LEAST_PATH)
+            error = self._error_of_gain(gain, both, path)
+            held = self._stock_of(path, both)
+            more = bool(held[1] > held[0])
         bolder = None if self._in_order else self._bolder(among, best, draw, rng)
-        return Choice(best, gain, error, bolder)
+        return Choice(best, gain, error, bolder, more, self._periods)
 
     def _higher(self, policies: Array, policy: Policy) -> Policy:
         """The policy that holds least of those that hold twice as much as this one, or the most.
@@ -282,17 +293,18 @@ class LawSimulation(Simulated):
         most = min(max(_MOST_WORK // max(policies, 1), _JACKKNIFE_PATH), _MOST_PATH)
         return int(np.clip(_PER_RECORD * self._periods, _LEAST_PATH, most))
 
-    def _error_of_gain(self, both: Array, demand: Array) -> float:
+    def _error_of_gain(self, gain: float, both: Array, demand: Array) -> float:
         """Standard error of the difference of two policies: the lesser of two.
 
-        One is that of as many periods of the estimated demand, the other is found by a jackknife,
-        which is wild where nearly all periods were sold out.
+        One is that of as many periods of the estimated demand. The other is found by a jackknife,
+        which is wild where nearly all periods were sold out, and left out where the gain exceeds
+        the first.
         """
         ends = np.arange(1, _BATCHES + 1, dtype=np.intp) * (demand.size // _BATCHES)
         costs = self._simulate(demand[None, : ends[-1]], ends, both)[0]
         error = float((costs[:, 0] - costs[:, 1]).std() / math.sqrt(ends[0] * self._periods))
         groups = _groups(self._tally.sizes.size)
-        if groups[-1] < 1 or self._in_order:
+        if gain > error or groups[-1] < 1 or self._in_order:
             return error
         shares = stratified(_JACKKNIFE_PATH, np.random.default_rng(seed_for("gain")))
         laws = (
@@ -434,12 +446,8 @@ class LawSimulation(Simulated):
             return np.zeros((sizes.size, len(self._policies)))
         some, spread = self._some_of_all()
         shares = stratified(_JACKKNIFE_PATH, rng)
-        blocks = np.arange(sizes.size)
-        laws = (self._tally.law(None, blocks == block, up_to=up_to) for block in blocks)
-        # Quantiles are found faster in ascending order.
-        ascending, place = np.sort(shares), shares.argsort().argsort()
-        demands = [law.at(ascending, law.last if up_to is None else self._endless) for law in laws]
-        costs = self._means(np.array(demands)[:, place], self._policies[some])
+        demands = self._tally.left_out(np.sort(shares), up_to, self._endless)
+        costs = self._means(demands[:, shares.argsort().argsort()], self._policies[some])
         change = (sizes.sum() - sizes)[:, None] * (costs.mean(axis=0) - costs)
         change -= sizes[:, None] * (change.sum(axis=0) / sizes.sum())
         return spread(change)

@@ -157,6 +157,18 @@ class ProductLimit:
         up_to = np.append(0.0, np.cumsum(np.diff(below) * self._seen))[place]
         return np.asarray(up_to + most * (below[-1] + beyond - below[place]))
 
+    def survival(self, sizes: Array) -> tuple[Array, Array]:
+        """Probabilities that demand is at least each size, and that it is more.
+
+        >>> law = ProductLimit(np.array([1.0, 2.0, 2.0, 3.0]), np.zeros(4, dtype=bool))
+        >>> law.survival(np.array([2.0, 2.5]))
+        (array([0.75, 0.25]), array([0.25, 0.25]))
+        """
+        nearly = ROUNDING * self._sales.max(initial=0.0)
+        below = np.searchsorted(self._seen, sizes - nearly, side="left")
+        up_to = np.searchsorted(self._seen, sizes + nearly, side="right")
+        return 1.0 - self._below[below], 1.0 - self._below[up_to]
+
     def _without(self, periods: slice | None) -> tuple[Array, float]:
         """Cumulative probabilities from all periods except some."""
         if periods is None:

@@ -20,6 +20,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numba import njit
 
 from iopea.state import Stateful, parts, shaped
 from iopea.systems.shop.product_limit import accumulate
@@ -44,6 +45,39 @@ TAIL_EVENTS = 2.0
 #: Where larger demand than any seen is this rare, it may be anything up to so much more, as a
 #: multiple of the stock that it exceeded.
 _RARELY, _FARTHER = 0.1, 2.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _left_out(counts, whole, means, later, width, end, far, shares, drawn):  # type: ignore[no-untyped-def]
+    cells = whole.shape[1]
+    for block in range(drawn.shape[0]):
+        at_risk, last = 0.0, 0
+        for cell in range(cells):
+            both = whole[0, cell] + whole[1, cell] - counts[0, block, cell] - counts[1, block, cell]
+            if both > 0:
+                at_risk += both
+                last = cell
+        left, total, value, place = 1.0, 0.0, 0.0, 0
+        for cell in range(min(end, last + 1)):
+            seen = whole[0, cell] - counts[0, block, cell]
+            gone = whole[1, cell] - counts[1, block, cell]
+            if not later[cell]:
+                at_risk -= gone
+            if seen > 0:
+                after = left * ((at_risk - seen) / at_risk)
+                total += left - after
+                left = after
+                at_risk -= seen
+                value = means[cell]
+                while place < shares.shape[0] and shares[place] < total:
+                    drawn[block, place] = value
+                    place += 1
+            if later[cell]:
+                at_risk -= gone
+        rest = value
+        if left > 0.0:
+            rest = far if end < cells else max(last * width, value)
+        drawn[block, place:] = rest
 
 
 @dataclass(frozen=True)
@@ -243,11 +277,7 @@ class Tally(Stateful):
             show a demand, are taken to have had more than it, for each value. What few records
             could show may have stayed unseen; what nearly all of them could show has not.
         """
-        if self._whole is None:
-            counts = self._counts.sum(axis=1)
-            means, sold = self._unit * self._totals / np.maximum(counts, 1)
-            self._whole = counts, means, sold > means + _APART * self._width
-        (seen, gone), means, later = self._whole
+        (seen, gone), means, later = self._summed()
         if without is not None:
             left_out = self._counts[:, np.flatnonzero(without)].sum(axis=1)
             seen, gone = seen - left_out[0], gone - left_out[1]
@@ -276,6 +306,33 @@ class Tally(Stateful):
         last = float(np.flatnonzero(seen + gone)[-1] * self._width)
         mean = 0.0 if scale is None else self._tail(seen, gone, means, scale)
         return Law(values, below, beyond, last, mean)
+
+    def _summed(self) -> tuple[Indices, Array, Mask]:
+        """Counts of all blocks, mean demand by cell, and whether stock sold out is above it."""
+        if self._whole is None:
+            counts = self._counts.sum(axis=1)
+            means, sold = self._unit * self._totals / np.maximum(counts, 1)
+            self._whole = counts, means, sold > means + _APART * self._width
+        return self._whole
+
+    def left_out(self, shares: Array, up_to: float | None = None, far: float = 0.0) -> Array:
+        """Quantiles at ascending shares without each of the blocks, an array (blocks, shares).
+
+        Demand beyond all seen is as small as possible; with ``up_to``, all demand beyond that stock
+        is at ``far``.
+
+        >>> tally = Tally(most=10)
+        >>> tally.add(np.array([5.0, 2.0, 5.0]), np.array([1.0, 2.0, 3.0]))
+        >>> tally.left_out(np.array([0.25, 0.75]))
+        array([[3., 3.],
+               [1., 3.],
+               [1., 2.]])
+        """
+        whole, means, later = self._summed()
+        end = CELLS if up_to is None else int(self._cells(np.array([up_to]))[0])
+        drawn = np.empty((self.sizes.size, shares.size))
+        _left_out(self._counts, whole, means, later, self._width, end, far, shares, drawn)
+        return drawn
 
     def _last(self, counts: Indices, least: int) -> int:
         """The last cell that, with those after it, has so many records; 0 if none has."""
