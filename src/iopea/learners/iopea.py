@@ -77,8 +77,8 @@ class IOPEA(Learner):
         whenever the data has grown by a tenth later; for systems driven by demand, under a rule
         that pools all data, without restarts, and the default there.
     start : policy, optional. The policy in force before the first step, for play ``frugal``: it is
-        left only for a gain that is more than noise. By default, or if it holds no stock, the
-        policy at a 64th of each range.
+        left only for a gain that is more than noise. By default, or if it holds no stock, play
+        begins with the policy at a 64th of each range.
     state : sequence of float, optional. The stock on hand before the first step, then what is on
         order, the oldest order first; by default, the shop is empty.
     horizon : int, optional. Steps of the whole run [T]; only rule ``theorem`` needs it.
