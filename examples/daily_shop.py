@@ -19,10 +19,10 @@ street = shop.simulator(Poisson(mean=4))  # stands in for the shop; no learner s
 
 with tempfile.TemporaryDirectory() as folder:
     saved = Path(folder) / "learner.npz"
-    learner = iopea.IOPEA(shop)
+    learner = iopea.IOPEA(shop, start=12)  # the level in force today
     for day in range(400):
         if day == 200:
-            learner = iopea.IOPEA(shop)
+            learner = iopea.IOPEA(shop, start=12)
             learner.load_state_dict(iopea.load_state(saved))
         level = learner.ask().policy
         evening = street.play(level, 1).trajectory  # the day's stock on the shelf, and its sales

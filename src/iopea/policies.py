@@ -145,6 +145,11 @@ class PolicyClass(ABC):
         return bool((np.abs(net - np.array(policy)).max(axis=1) <= self._as_written).any())
 
     @property
+    def described(self) -> str:
+        """Which policies it has, in words."""
+        return f"one of its {self.count(self.extent or 1.0):,} policies"
+
+    @property
     def _as_written(self) -> float:
         return SAME_POINT * max(self.bound, ROUNDING)
 
@@ -356,6 +361,22 @@ class Box(PolicyClass):
             if step is not None and abs(value - low - step * round((value - low) / step)) > near:
                 return False
         return bool(self._ascends(np.array([policy], dtype=np.float64))[0])
+
+    @property
+    def described(self) -> str:
+        """The ranges of the parameters, in words.
+
+        >>> Box([0, 0], [20, 30], step=1, labels=("s", "S"), ascending=2).described
+        's from 0 to 20 in steps of 1, S from 0 to 30 in steps of 1, in ascending order'
+        """
+        ranges = [
+            f"{name} from {low:g} to {high:g}"
+            + ("" if self.step is None else f" in steps of {self.step[axis]:g}")
+            for axis, (name, low, high) in enumerate(
+                zip(self.names, self.low, self.high, strict=True)
+            )
+        ]
+        return ", ".join(ranges) + (", in ascending order" if self.ascending else "")
 
     def thinned(self, per_axis: int, radius: float) -> Array:
         """``net(radius)``, with each axis thinned separately to at most ``per_axis`` values.

@@ -27,8 +27,8 @@ def test_frugal_play_from_the_policy_in_force_costs_less_in_a_year():
     [
         (("--play", "frugal", "--start", "high"), "--start takes numbers separated by commas"),
         (("--play", "frugal", "--start", "99"), "The start 99 is not a policy of the class"),
-        (("--play", "maximal", "--start", "3"), "Use play = 'frugal'"),
-        (("--rule", "published", "--start", "3"), "Use play = 'frugal'"),
+        (("--play", "maximal", "--start", "3"), "or use play = 'frugal'"),
+        (("--rule", "published", "--start", "3"), "or use play = 'frugal'"),
         (("--play", "boldly"), "Unknown play 'boldly'"),
         (("--learner", "erm", "--play", "frugal"), "--play is not a setting of erm"),
     ],

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from iopea import IOPEA, LostSales, best_in_class, run
-from iopea.demand import Empirical, Exponential, NegativeBinomial, Poisson
+from iopea import IOPEA, LostSales, ReorderUpTo, Trajectory, best_in_class, run
+from iopea.demand import Constant, Empirical, Exponential, NegativeBinomial, Poisson
 from iopea.errors import InputError
 from iopea.learners.diagnostics import DEPENDS
 from iopea.play import PLAYERS, Frugal, Maximal, as_player
@@ -53,7 +53,7 @@ def test_names_classes_and_objects_are_taken():
         ({"play": "frugal", "restart": "return"}, "there is no restart 'return'"),
         ({"play": "frugal", "start": 21}, "The start 21 is not a policy of the class"),
         ({"play": "frugal", "start": (3, 4)}, "The start 3, 4 is not a policy"),
-        ({"play": "maximal", "start": 3}, "Use play = 'frugal'"),
+        ({"play": "maximal", "start": 3}, "or use play = 'frugal'"),
     ],
 )
 def test_what_does_not_go_together_is_refused(settings, words):
@@ -85,7 +85,7 @@ def test_a_problem_without_demand_is_refused():
 
 def test_play_begins_with_the_start_and_without_one_far_below_the_top():
     assert IOPEA(shop(), play="frugal", start=7).ask().policy == (7.0,)
-    assert IOPEA(shop(high=640), play="frugal").ask().policy == (10.0,)
+    assert IOPEA(shop(high=640), play="frugal").ask().policy == (40.0,)
     assert IOPEA(shop(high=5), play="frugal").ask().policy == (1.0,)
 
 
@@ -97,6 +97,61 @@ def test_a_year_costs_a_fraction_of_what_maximal_play_costs(start):
     maximal = [regret(problem, demand, (8.0,), s, play="maximal") for s in range(8)]
     assert np.mean(frugal) < 0.15
     assert np.mean(frugal) < np.mean(maximal) / 3
+
+
+def test_a_range_ten_times_as_wide_costs_next_to_nothing_for_pairs():
+    """Pairs of a net that is coarser than the steps are refined before they are played."""
+
+    def problem(wide):
+        return LostSales(
+            lead_time=1, holding_cost=1, lost_sales_cost=10, fixed_order_cost=15,
+            policies=ReorderUpTo(
+                reorder_levels=levels(30 * wide), order_up_to_levels=levels(50 * wide)
+            ),
+        )  # fmt: skip
+
+    demand, best = Poisson(mean=4), (7.0, 18.0)
+    narrow, wide = (
+        [regret(problem(wide), demand, best, seed, start=(3, 11)) for seed in range(3)]
+        for wide in (1, 10)
+    )
+    # Without it: 9 %, where the narrow range has 2 %.
+    assert np.mean(wide) < np.mean(narrow) + 0.03
+    assert np.mean([regret(problem(1), demand, best, seed) for seed in range(3)]) < 0.1
+
+
+@pytest.mark.parametrize(("lead_time", "high", "start"), [(60, 500, 217), (30, 354, 118)])
+def test_one_day_sold_out_does_not_fill_a_slow_shop(lead_time, high, start):
+    """Prior demand follows from the start, also where that is the best reply to no demand tried."""
+    slow = shop(high, lead_time=lead_time)
+    daily = start / lead_time
+    learner = IOPEA(slow, start=start, state=[0.0] + [daily] * lead_time)
+    learner.tell(Trajectory(start, stock=[daily], sales=[daily]))
+    assert learner.ask().policy[0] < 2.5 * start
+
+
+@pytest.mark.parametrize("stock", [3000, 10_000, 1e300])
+def test_a_stock_far_above_demand_does_not_blur_it(stock):
+    problem, state = shop(60, lead_time=2), [stock, 0, 0]
+    best = best_in_class(problem.simulator(Poisson(mean=4))).policy
+    for seed in range(4):
+        learner = IOPEA(problem, start=15, state=state)
+        run(learner, problem.simulator(Poisson(mean=4), seed=seed, state=state), 300)
+        assert learner.survives(best)
+        assert abs(learner.recommend()[0] - best[0]) <= 2
+
+
+def test_without_demand_little_stock_is_held_and_none_is_recommended():
+    problem = shop(150, lead_time=2)
+    learner, simulator = IOPEA(problem, start=15), problem.simulator(Constant(value=0))
+    run(learner, simulator, 60)
+    assert learner.survivors > 1
+    assert learner.ask().policy == (1.0,)
+    assert learner.recommend() == (0.0,)
+    run(learner, simulator, 600)
+    assert learner.survivors == 1
+    assert learner.ask().policy == (0.0,)
+    assert "Only policies that hold no stock are left" in learner.outlook
 
 
 def test_a_range_ten_times_as_wide_costs_next_to_nothing():

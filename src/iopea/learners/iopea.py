@@ -47,8 +47,6 @@ Restart = Literal["none", "return"]
 MOST_LISTED = 2**16
 #: Most policies of several parameters among which one is chosen by estimate, again and again.
 MOST_CHOSEN = 2**12
-#: Steps from which a choice among policies of a thinned net is refined.
-FINER_FROM = 1000
 #: Below this share of informative steps, a warning is given.
 _FEW_INFORMATIVE = 0.01
 #: What follows where estimates assume independent demand with one law.
@@ -60,6 +58,11 @@ _DOUBTED = (
 _SUSPECTED = (
     "High demand has followed high demand, or low demand, more often than it usually does by "
     "chance: while that lasts, nothing is eliminated."
+)
+#: What follows where no survivor holds stock.
+_BLIND = (
+    "Only policies that hold no stock are left: under them nothing is seen any more. If demand may "
+    "come back, start a new learner."
 )
 #: Steps asked for at a time on the way back to the initial state.
 RETURN_STEPS = 1024
@@ -78,7 +81,7 @@ class IOPEA(Learner):
         that pools all data, without restarts, and the default there.
     start : policy, optional. The policy in force before the first step, for play ``frugal``: it is
         left only for a gain that is more than noise. By default, or if it holds no stock, play
-        begins with the policy at a 64th of each range.
+        begins with the policy at a 16th of each range.
     state : sequence of float, optional. The stock on hand before the first step, then what is on
         order, the oldest order first; by default, the shop is empty.
     horizon : int, optional. Steps of the whole run [T]; only rule ``theorem`` needs it.
@@ -178,8 +181,10 @@ class IOPEA(Learner):
         """The policy in force, where play begins with one."""
         if start is not None and not self.player.chooses:
             raise InputError(
-                f"With play = {self.player.name!r} no start is taken, but it is {start!r}: the "
-                "maximal policies are played first. Use play = 'frugal'."
+                f"The start is {start!r}, but with play = {self.player.name!r} none is taken: the "
+                "maximal policies are played first. Leave out the start, or use play = 'frugal', "
+                "for which demand must drive the system, the rule pool all data and restart be "
+                "'none'."
             )
         return self._start_of(start) if self.player.chooses else None
 
@@ -289,6 +294,7 @@ class IOPEA(Learner):
         """
         found = (
             self._few_informative(), self._never_back(), self._departed(), self._demand_warning(),
+            _BLIND if self._pool.evaluator.blind else None,
         )  # fmt: skip
         best = self._pool.best(now=self.rule.pooled)
         edges = edge_warnings(self.problem, best, self.surviving) if best else ()
@@ -413,7 +419,7 @@ class IOPEA(Learner):
         if self._doubted:
             evaluator.doubt()
         policy = player.choose(evaluator, self._pool.holds)
-        if policy is not None and policy != self.start and self._observed >= FINER_FROM:
+        if policy is not None and policy == player.recommended != self.start:
             policy = self._pool.refined(policy)
         self._queue = [policy] if policy is not None else self._pool.maximal()
         self._planned = min(self._left, player.review(self._observed) or self._left)

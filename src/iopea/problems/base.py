@@ -164,6 +164,11 @@ class Evaluator(Stateful, ABC):
         return None
 
     @property
+    def blind(self) -> bool:
+        """Whether data of none of the policies tells anything."""
+        return False
+
+    @property
     def suspicious(self) -> bool:
         """Whether the data may break an assumption of the estimates, so that none is tested now."""
         return False
@@ -477,7 +482,10 @@ class Problem:
         except (TypeError, ValueError):
             raise InputError(f"The start is {start!r}: give the parameters of a policy.") from None
         if not self.policy_class.contains(point):
-            raise InputError(f"The start {show_policy(point)} is not a policy of the class.")
+            raise InputError(
+                f"The start {show_policy(point)} is not a policy of the class: give "
+                f"{self.policy_class.described}."
+            )
         return point
 
     def as_state(self, state: Any) -> Array:

@@ -61,7 +61,7 @@ _SCALES = 2.0 ** -np.arange(0.0, 16.5, 0.5)
 #: Candidates beside the start to which it is compared there, and the length of the path.
 _COMPARED, _PRIOR_PATH = 128, 1024
 #: Where play begins without a start: one part of so many of each range.
-_FIRST_SHARE = 64
+_FIRST_SHARE = 16
 #: Periods without sales in which a policy shows whether it holds stock.
 _UNSOLD = 4
 #: Periods that must have had a stock beyond which demand counts as unseen: so many, and a share.
@@ -69,6 +69,10 @@ _FEWEST_BOUND, _SHARE_BOUND = 32, 0.1
 
 #: Standardised dependence of demand from which nothing is eliminated, as it may be no noise.
 _SUSPICIOUS = 1.5
+
+#: What is ordered can't be undone, and shows its effect after the lead time only: errors of a gain
+#: are increased as if so large a share of the memory was missing in the records.
+_COMMITMENT = 0.25
 
 #: Draws a path of demand of a length.
 Draw = Callable[[int], Array]
@@ -102,6 +106,7 @@ class LawSimulation(Simulated):
         self._known: Estimates | None = None
         self._limit: float | None = None
         self._some: Mask | None = None
+        self._least: Policy | None = None
 
     def observe(self, trajectory: Trajectory, evaluate: bool) -> int:
         """Add observed periods, all of which count."""
@@ -131,22 +136,35 @@ class LawSimulation(Simulated):
     def begin(self, start: Policy | None) -> Policy:
         """Take a policy as the best reply to prior demand, whose scale follows from it.
 
-        Without one, or if it holds no stock, it is the policy at a 64th of each range, or the
+        Without one, or if it holds no stock, it is the policy at a 16th of each range, or the
         nearest to it that holds some.
         """
+        self._least = self._least_stock()
         if start is None or not self._holds(np.array([start])).any():
             start = self._low()
         self._scale = self._scale_for(start)
         return start
 
     def _low(self) -> Policy:
-        """The policy at a 64th of each range, or the nearest that holds stock."""
+        """The policy at a 16th of each range, or the nearest that holds stock."""
         low, high = self._policies.min(axis=0), self._policies.max(axis=0)
         reach = np.where(high > low, high - low, 1.0)
         apart = np.abs((self._policies - low) / reach - 1 / _FIRST_SHARE).max(axis=1)
         some = self._holds(self._policies)
         nearest = np.where(some | ~some.any(), apart, np.inf).argmin()
         return tuple(map(float, self._policies[nearest]))
+
+    def _least_stock(self) -> Policy | None:
+        """The policy that holds least of those that hold stock, where nothing is sold."""
+        held = self._stock_of(np.zeros(_UNSOLD), self._policies)
+        if not (held > 0).any():
+            return None
+        return tuple(map(float, self._policies[np.where(held > 0, held, np.inf).argmin()]))
+
+    @property
+    def blind(self) -> bool:
+        """Whether none of the policies ever holds stock."""
+        return not self._stocked.any()
 
     def _holds(self, policies: Array) -> Mask:
         """Policies that order something for an empty shop in which nothing is sold."""
@@ -164,12 +182,11 @@ class LawSimulation(Simulated):
         others = known.thinned(per_axis, known.extent / per_axis or 1.0)
         policies = np.vstack([others, start])
         shares = stratified(_PRIOR_PATH, np.random.default_rng(seed_for("prior")))
-        extra = [
-            (costs[-1] - costs.min()) / scale
-            for scale in self._bound * _SCALES
-            for costs in [self._means(-scale * np.log1p(-shares), policies)]
-        ]
-        best = np.flatnonzero(np.array(extra) <= min(extra) * (1 + 1e-9))
+        demand = -np.log1p(-shares)
+        costs = np.array([self._means(demand * scale, policies) for scale in self._bound * _SCALES])
+        least = costs.min(axis=1)
+        extra = (costs[:, -1] - least) / np.maximum(np.ptp(costs, axis=1), 1e-300)
+        best = np.flatnonzero(extra <= extra.min() * (1 + 1e-9))
         # The highest policy is the best reply to all large demand, the lowest to all small demand.
         place = best.size // 2
         if best[0] == 0:
@@ -217,9 +234,15 @@ class LawSimulation(Simulated):
             gain = float(costs[-1] - costs.min())
             both, path = np.array([current, best]), draw(_LEAST_PATH)
             error = self._error_of_gain(gain, both, path)
+            error *= math.sqrt(1 + _COMMITMENT * self._problem.constants.memory / self._periods)
             held = self._stock_of(path, both)
             more = bool(held[1] > held[0])
-        bolder = None if self._in_order else self._bolder(among, best, draw, rng)
+        bolder = None
+        if not self._holds(np.array([best])).any():
+            # Without stock nothing is seen.
+            bolder = self._least if len(self._policies) > 1 else None
+        elif not self._in_order:
+            bolder = self._bolder(among, best, draw, rng)
         return Choice(best, gain, error, bolder, more, self._periods)
 
     def _higher(self, policies: Array, policy: Policy) -> Policy:
@@ -237,15 +260,21 @@ class LawSimulation(Simulated):
     def _prior(self) -> float:
         return self._bound / 2 if self._scale is None else self._scale
 
-    def _candidates(self) -> Array:
-        """Survivors that may be played: while others are left, none that holds no stock."""
+    @property
+    def _stocked(self) -> Mask:
+        """Which of the policies ever hold stock."""
         if self._some is None:
             self._some = self._holds(self._policies)
-        among = self._some
+        return self._some
+
+    def _candidates(self) -> Array:
+        """Survivors that may be chosen; of those that hold no stock, which are alike, the first."""
+        among = self._stocked.copy()
         stable = self.may_play
         if stable is not None and (among & stable).any():
-            among = among & stable
-        return self._policies[among] if among.any() else self._policies
+            among &= stable
+        among[np.flatnonzero(~self._stocked)[:1]] = True
+        return self._policies[among]
 
     def _path(self, law: Law, rng: np.random.Generator) -> Draw:
         """Draws paths of demand for a choice."""

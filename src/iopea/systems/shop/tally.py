@@ -3,9 +3,11 @@
 All that the product-limit estimate needs of a record is the cell of a thousand that its demand fell
 into, or the cell of the stock that was sold out. So the records of a shop of any age are kept as
 counts by cell, in up to 64 blocks of consecutive periods, each of which can be left out (a
-jackknife). Cells are as wide as a power of two: if a larger stock is seen than they cover, pairs
-are joined, and when all blocks are full, pairs of blocks are. Demand within a cell is taken to be
-its mean there, so that whole units, and any values of which no two share a cell, are kept exactly.
+jackknife). Cells are as wide as a power of two: if larger demand is seen than they cover, or a
+larger stock sold out, pairs are joined, and when all blocks are full, pairs of blocks are. Demand
+within a cell is taken to be its mean there, so that whole units, and any values of which no two
+share a cell, are kept exactly. How many periods had how much stock is counted in cells of their
+own, since stock may be far above demand.
 
 Beyond the highest demand seen, the estimate says how much probability is left, not where it lies.
 :meth:`Tally.law` extends it by an exponential tail, whose mean is estimated from what was sold
@@ -43,7 +45,7 @@ _UPPER, _FEW = 0.3, 10
 #: Events of the prior scale that are added to those of the tail.
 TAIL_EVENTS = 2.0
 #: Where larger demand than any seen is this rare, it may be anything up to so much more, as a
-#: multiple of the stock that it exceeded.
+#: multiple of the stock that it exceeded; and its mean is at most so much more.
 _RARELY, _FARTHER = 0.1, 2.0
 
 
@@ -162,11 +164,11 @@ class Tally(Stateful):
 
     saved = parts(
         width=float, size=int, filled=int, entries=shaped(-1, 4), totals=shaped(2, CELLS),
-        held=shaped(CELLS),
+        wide=float, held=shaped(CELLS),
     )  # fmt: skip
 
     def __init__(self, most: float) -> None:
-        self._width = _FIRST_WIDTH * 2.0 ** math.floor(math.log2(most))
+        self._width = self._wide = _FIRST_WIDTH * 2.0 ** math.floor(math.log2(most))
         self._unit = _UNIT * self._width
         self._size = 1  # periods of a full block
         self._filled = 0  # records in all blocks
@@ -191,7 +193,7 @@ class Tally(Stateful):
         """Stock below which these shares of the records lie, as the end of a cell."""
         upto = np.cumsum(self._held)
         cells = np.searchsorted(upto, shares * upto[-1] * (1 - _SOLD_OUT))
-        return np.asarray((cells + 1) * self._width)
+        return np.asarray((cells + 1) * self._wide)
 
     def add(self, stock: Array, sales: Array) -> None:
         """Add records; periods without stock say nothing."""
@@ -199,9 +201,10 @@ class Tally(Stateful):
         stock, sales = stock[some], sales[some]
         if not stock.size:
             return
-        self._cover(float(stock.max()))
         out = sales >= stock * (1 - _SOLD_OUT)
-        cells, held = self._cells(np.where(out, stock, sales)), self._cells(stock)
+        told = np.where(out, stock, sales)
+        self._cover(float(told.max()), float(stock.max()))
+        cells = self._cells(told)
         first = 0
         while first < stock.size:
             block, room = divmod(self._filled, self._size)
@@ -213,21 +216,23 @@ class Tally(Stateful):
             if self._filled == BLOCKS * self._size:
                 self._join_blocks()
         self._whole = None
-        np.add.at(self._held, held, 1)
-        values = np.rint(np.where(out, stock, sales) / self._unit).astype(np.int64)
+        np.add.at(self._held, self._cells(stock, self._wide), 1)
+        values = np.rint(told / self._unit).astype(np.int64)
         np.add.at(self._totals, (out.astype(np.intp), cells), values)
 
-    def _cells(self, values: Array) -> Indices:
-        return np.asarray(np.floor(values / self._width + _ROUNDING), dtype=np.intp)
+    def _cells(self, values: Array, width: float | None = None) -> Indices:
+        cells = np.floor(values / (width or self._width) + _ROUNDING)
+        return np.asarray(np.minimum(cells, CELLS), dtype=np.intp)
 
-    def _cover(self, value: float) -> None:
-        """Join pairs of cells until the last one covers a value."""
-        while value >= self._width * (CELLS - 1):
+    def _cover(self, told: float, stock: float) -> None:
+        """Join pairs of cells until the last ones cover what is told of demand, and the stock."""
+        while told >= self._width * (CELLS - 1):
             self._width *= 2
-            for counts in (self._counts, self._totals, self._held):
-                joined = counts[..., 0::2] + counts[..., 1::2]
-                counts[..., : CELLS // 2] = joined
-                counts[..., CELLS // 2 :] = 0
+            _join(self._counts)
+            _join(self._totals)
+        while stock >= self._wide * (CELLS - 1):
+            self._wide *= 2
+            _join(self._held)
 
     def _join_blocks(self) -> None:
         joined = self._counts[:, 0::2] + self._counts[:, 1::2]
@@ -246,12 +251,12 @@ class Tally(Stateful):
 
     def held_by(self, periods: float) -> float:
         """The largest stock that so many records had, up to the width of a cell; 0 if none."""
-        return self._width * self._last(self._held, math.ceil(periods))
+        return self._wide * self._last(self._held, math.ceil(periods))
 
     def with_stock(self, sizes: Array) -> Indices:
         """Number of records whose stock was at least each of these sizes [n(x)]."""
         at_least = np.append(np.cumsum(self._held[::-1])[::-1], 0)
-        return np.asarray(at_least[np.minimum(self._cells(sizes), CELLS)])
+        return np.asarray(at_least[self._cells(sizes, self._wide)])
 
     def law(
         self,
@@ -286,7 +291,7 @@ class Tally(Stateful):
         # A stock sold out at a value tells of demand below it, not of that value.
         before = np.cumsum(gone)[cells] - gone[cells] * later[cells]
         gone_by = np.diff(before, prepend=0, append=gone.sum())
-        end = CELLS if up_to is None else int(self._cells(np.array([up_to]))[0])
+        end = self._end(up_to)
         known = int(np.searchsorted(cells, end))
         if known < cells.size:  # what lies beyond counts as sold out
             gone_by = np.append(gone_by[:known], gone_by[known:].sum() + seen[cells[known:]].sum())
@@ -296,7 +301,8 @@ class Tally(Stateful):
             gone_by[-1] += doubt * gone.sum() / max(int((seen + gone).sum()), 1)
         unseen = None
         if hidden:
-            shown = self._held[::-1].cumsum()[::-1][np.minimum(cells + 1, CELLS - 1)]
+            above = np.ceil((cells + 1) * self._width / self._wide - _ROUNDING).astype(np.intp)
+            shown = np.append(np.cumsum(self._held[::-1])[::-1], 0)[above]
             unseen = hidden * (1 - shown / max(self._filled, 1))
         below, beyond = accumulate(seen[cells], gone_by, unseen)
         if not beyond > 0:
@@ -305,6 +311,8 @@ class Tally(Stateful):
             return Law(values, below, beyond, end * self._width, 0.0)
         last = float(np.flatnonzero(seen + gone)[-1] * self._width)
         mean = 0.0 if scale is None else self._tail(seen, gone, means, scale)
+        # A stock that always sells out tells less and less of how much larger demand is.
+        mean = min(mean, max(_FARTHER * last, scale or 0.0))
         return Law(values, below, beyond, last, mean)
 
     def _summed(self) -> tuple[Indices, Array, Mask]:
@@ -329,10 +337,16 @@ class Tally(Stateful):
                [1., 2.]])
         """
         whole, means, later = self._summed()
-        end = CELLS if up_to is None else int(self._cells(np.array([up_to]))[0])
+        end = self._end(up_to)
         drawn = np.empty((self.sizes.size, shares.size))
         _left_out(self._counts, whole, means, later, self._width, end, far, shares, drawn)
         return drawn
+
+    def _end(self, up_to: float | None) -> int:
+        """The cell at which the estimate ends: the last one, in which nothing is, or none."""
+        if up_to is None:
+            return CELLS
+        return min(int(self._cells(np.array([up_to]))[0]), CELLS - 1)
 
     def _last(self, counts: Indices, least: int) -> int:
         """The last cell that, with those after it, has so many records; 0 if none has."""
@@ -380,6 +394,13 @@ class Tally(Stateful):
         self._counts = np.zeros((2, BLOCKS, CELLS), dtype=np.int64)
         self._counts[:, blocks, cells] = seen, gone
         self._whole = None
+
+
+def _join(counts: Indices) -> None:
+    """Join pairs of cells, in place."""
+    half = CELLS // 2
+    counts[..., :half] = counts[..., 0::2] + counts[..., 1::2]
+    counts[..., half:] = 0
 
 
 def stratified(periods: int, rng: np.random.Generator) -> Array:
