@@ -81,13 +81,17 @@ def report_for(choice: Choice, targets: Sequence[Target], store: Store) -> Repor
         parts += [year.table_year(choice, store), year.table_starts(choice, store)]
         drawn_year = year.year_figure(choice, store)
         parts += [] if drawn_year is None else [drawn_year]
+    title = "Information-ordered policies: the paper's experiments, run again"
+    lead: tuple[str, ...] = (
+        *_lead(choice, first + (_cheapest(choice, store) if cost_tables else "")),
+        *_findings(cost_tables),
+        *duels.sentences(),
+    )
+    if tuple(targets) == ("year",):  # not in the paper
+        title, lead = "What the first year costs", (first.strip(),) if first else ()
     return Report(
-        title="Information-ordered policies: the paper's experiments, run again",
-        lead=(
-            *_lead(choice, first + (_cheapest(choice, store) if cost_tables else "")),
-            *_findings(cost_tables),
-            *duels.sentences(),
-        ),
+        title=title,
+        lead=lead,
         parts=tuple(parts),
         facts=run_facts(choice.seeds, choice.size.evaluation, len(store)),
     )
