@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 
-.PHONY: run test test-slow lint bench reproduce reproduce-ppo validate tune clean
+.PHONY: run test test-slow lint bench reproduce reproduce-ppo year validate tune clean
 
 run: $(VENV)/core
 	$(BIN)/iopea reproduce --quick
@@ -30,7 +30,11 @@ bench: $(VENV)/core
 reproduce: $(VENV)/core
 	$(BIN)/iopea reproduce --full --without ppo
 
-# The same with PPO; about four hours.
+# What the first year costs alone, 40 runs from each start; about half an hour.
+year: $(VENV)/core
+	$(BIN)/iopea reproduce year --full --without ppo --document docs/year.md
+
+# All of the paper with PPO; about four hours.
 reproduce-ppo: $(VENV)/dev
 	$(BIN)/iopea reproduce --full
 

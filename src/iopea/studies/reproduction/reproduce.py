@@ -87,13 +87,15 @@ def report_for(choice: Choice, targets: Sequence[Target], store: Store) -> Repor
         *_findings(cost_tables),
         *duels.sentences(),
     )
+    seeds = choice.seeds
     if tuple(targets) == ("year",):  # not in the paper
         title, lead = "What the first year costs", (first.strip(),) if first else ()
+        seeds = choice.year_seeds
     return Report(
         title=title,
         lead=lead,
         parts=tuple(parts),
-        facts=run_facts(choice.seeds, choice.size.evaluation, len(store)),
+        facts=run_facts(seeds, choice.size.evaluation, len(store)),
     )
 
 

@@ -36,8 +36,9 @@ RECENT = 4096
 PRIOR_PERIODS = 3.0
 #: Doubt in what few records tell of large demand, for a choice.
 _DOUBT = 1.0
-#: Records that may have had larger demand than they could show, log(1/δ) for δ = 0.05; and by what
-#: share at least demand then exceeded all stock held, for a bold choice.
+#: Records that may have had larger demand than they could show, log(1/δ) for δ = 0.05, or for 1/n
+#: after n records, if that is less: with a fixed δ some shops would never see it. And by what share
+#: at least demand then exceeded all stock held, for a bold choice.
 _HIDDEN, _FURTHER = 3.0, 0.05
 #: Least gain of a bold choice if demand was so large, as a share of its extra cost by estimate:
 #: 1/√n after n records, and at most this.
@@ -352,7 +353,7 @@ class LawSimulation(Simulated):
         demand was as large as these few allow, this policy gains the share 1/√n of what it costs
         if demand is as estimated. The more records could have shown it, the less it gains.
         """
-        law = self._tally.law(None, hidden=_HIDDEN)
+        law = self._tally.law(None, hidden=max(_HIDDEN, math.log(self._periods)))
         if not law.beyond > 0 or not law.values.size:
             return None
         unit = max(np.diff(law.values).min(initial=law.last), self._tally.width)
