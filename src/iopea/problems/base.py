@@ -110,7 +110,7 @@ class Choice:
     error : float. Standard error of the gain.
     bolder : policy, optional. One that may be better by much, depending on what has not been seen
         yet, and that would show it.
-    holds_more : bool. Whether it holds more stock than the policy played now.
+    holds_more : bool. Whether it holds more stock than the policy that it is compared with.
     records : int. Number of steps that this is based on.
     """
 

@@ -91,26 +91,25 @@ def test_neither_cells_nor_blocks_grow_with_the_age_of_the_shop():
     assert sizes[-1] < 3 * sizes[5]
 
 
-def test_a_much_larger_stock_loses_no_record_and_no_digit_of_demand():
-    stock, sales = records(500)
-    tally = filled(stock, sales)
-    before = tally.law(scale=1.0)
-    tally.add(np.array([4000.0]), np.array([3.0]))
-    after = tally.law(scale=1.0)
+def with_stock_of_4000(sold):
+    """Values of demand before and after a record of far more stock than before."""
+    tally = filled(*records(500))
+    before = tally.law(scale=1.0).values
+    tally.add(np.array([4000.0]), np.array([sold]))
     assert tally.records == 501
     assert tally.with_stock(np.array([0.0, 3999.0])).tolist() == [501, 1]
-    np.testing.assert_array_equal(after.values, before.values)
+    return before, tally.law(scale=1.0).values
 
 
-def test_much_larger_demand_joins_cells_and_loses_no_record():
-    stock, sales = records(500)
-    tally = filled(stock, sales)
-    before = tally.law(scale=1.0)
-    tally.add(np.array([4000.0]), np.array([3999.0]))
-    after = tally.law(scale=1.0)
-    assert tally.records == 501
-    assert after.values.size < before.values.size
-    assert after.values[-1] == 3999.0
+def test_a_much_larger_stock_loses_no_digit_of_demand():
+    before, after = with_stock_of_4000(sold=3.0)
+    np.testing.assert_array_equal(after, before)
+
+
+def test_much_larger_demand_joins_cells():
+    before, after = with_stock_of_4000(sold=3999.0)
+    assert after.size < before.size
+    assert after[-1] == 3999.0
 
 
 def test_the_tail_of_a_stock_that_always_sells_out_does_not_grow_with_time():
