@@ -27,7 +27,7 @@ from iopea.state import Part, numbers, optional, parts, shaped
 from iopea.systems.shop.dependence import dependence
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
 from iopea.systems.shop.simulated import FEWEST_GROUPS, NEGLIGIBLE, REACHED, Simulated, lower_limit
-from iopea.systems.shop.tally import Law, Tally, stratified
+from iopea.systems.shop.tally import Law, Tally, strata
 from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 
 #: Latest periods that are kept in order.
@@ -182,8 +182,8 @@ class LawSimulation(Simulated):
         per_axis = max(2, int(_COMPARED ** (1 / known.dimension)))
         others = known.thinned(per_axis, known.extent / per_axis or 1.0)
         policies = np.vstack([others, start])
-        shares = stratified(_PRIOR_PATH, np.random.default_rng(seed_for("prior")))
-        demand = -np.log1p(-shares)
+        order = np.random.default_rng(seed_for("prior")).permutation(_PRIOR_PATH)
+        demand = -np.log1p(-strata(_PRIOR_PATH)[order])
         costs = np.array([self._means(demand * scale, policies) for scale in self._bound * _SCALES])
         least = costs.min(axis=1)
         extra = (costs[:, -1] - least) / np.maximum(np.ptp(costs, axis=1), 1e-300)
@@ -283,18 +283,17 @@ class LawSimulation(Simulated):
             return self._as_seen()
 
         def draw(periods: int) -> Array:
-            return self._completed(law, stratified(periods, rng))
+            return self._completed(law, rng.permutation(periods))
 
         return draw
 
-    def _completed(self, law: Law, shares: Array, far: float | None = None) -> Array:
-        """Quantiles of the estimate mixed with prior demand."""
+    def _completed(self, law: Law, order: Indices, far: float | None = None) -> Array:
+        """A path of the estimate mixed with prior demand: its quantiles in this order."""
         prior = PRIOR_PERIODS / (self._periods + PRIOR_PERIODS) if self._scale else 0.0
-        demand = np.empty(shares.size)
-        mixed = shares < prior
-        demand[mixed] = -self._prior * np.log1p(-shares[mixed] / prior) if prior else 0.0
-        demand[~mixed] = law.at((shares[~mixed] - prior) / (1 - prior), far)
-        return demand
+        shares = strata(order.size)
+        mixed = int(np.searchsorted(shares, prior))
+        first = -self._prior * np.log1p(-shares[:mixed] / (prior or 1.0))
+        return np.append(first, law.at((shares[mixed:] - prior) / (1 - prior), far))[order]
 
     def _as_seen(self) -> Draw:
         stock, sales = self._recent
@@ -336,12 +335,12 @@ class LawSimulation(Simulated):
         groups = _groups(self._tally.sizes.size)
         if gain > error or groups[-1] < 1 or self._in_order:
             return error
-        shares = stratified(_JACKKNIFE_PATH, np.random.default_rng(seed_for("gain")))
+        order = np.random.default_rng(seed_for("gain")).permutation(_JACKKNIFE_PATH)
         laws = (
             self._tally.law(self._prior, groups == group, doubt=_DOUBT)
             for group in range(groups[-1] + 1)
         )
-        costs = self._means(np.array([self._completed(law, shares) for law in laws]), both)
+        costs = self._means(np.array([self._completed(law, order) for law in laws]), both)
         return min(error, float((costs[:, 0] - costs[:, 1]).std() * math.sqrt(groups[-1])))
 
     def _bolder(
@@ -360,7 +359,7 @@ class LawSimulation(Simulated):
         far = max(law.last + unit, (1 + _FURTHER) * law.end)
 
         def larger(periods: int) -> Array:
-            return self._completed(law, stratified(periods, rng), far)
+            return self._completed(law, rng.permutation(periods), far)
 
         finalists, costs = self._search(policies, larger, best)
         bolder = finalists[costs.argmin()]
@@ -399,8 +398,8 @@ class LawSimulation(Simulated):
         law = self._tally.law(self._prior)
         periods = self._path_length(len(policies))
         ends = np.arange(1, sizes.size + 1, dtype=np.intp) * max(periods // sizes.size, 1)
-        shares = stratified(int(ends[-1]), rng)
-        low = law.at(shares, law.last)
+        order = rng.permutation(ends[-1])
+        low = _path_at(law, order, law.last)
         sums, means = self._sums(sizes, low, ends, policies)
         sums += self._law_error(sizes, rng)
         held = self._mean_stock(low[:_LEAST_PATH])
@@ -408,11 +407,11 @@ class LawSimulation(Simulated):
         unsure = np.zeros(len(policies))
         told = np.ones(len(policies), dtype=np.bool_)
         if law.beyond > 0:
-            change = np.abs(self._means(law.at(shares, self._endless), policies) - means)
+            change = np.abs(self._means(_path_at(law, order, self._endless), policies) - means)
             error = np.sqrt(((sums - sizes[:, None] * means) ** 2).sum(axis=0)) / records
             told = change <= np.maximum(NEGLIGIBLE * error, self._tolerance)
             unsure = np.where(change > self._tolerance, change, 0.0)
-        self._bound_unseen(sizes, shares, ends, rng, means, sums, effective, unsure, told)
+        self._bound_unseen(sizes, order, ends, rng, means, sums, effective, unsure, told)
         return Estimates(
             sums * told,
             sizes if told.all() else sizes[:, None] * told,
@@ -431,7 +430,7 @@ class LawSimulation(Simulated):
     def _bound_unseen(
         self,
         sizes: Array,
-        shares: Array,
+        order: Indices,
         ends: Indices,
         rng: np.random.Generator,
         means: Array,
@@ -455,9 +454,10 @@ class LawSimulation(Simulated):
             return
         law = self._tally.law(self._prior, up_to=most)
         best = np.flatnonzero(judged)[means[judged].argmin()]
-        dearer = self._means(law.at(shares, most), self._policies[[best]])[0] - means[best]
+        least_path, path = (_path_at(law, order, far) for far in (most, self._endless))
+        dearer = self._means(least_path, self._policies[[best]])[0] - means[best]
         other = self._with(self._policies[few])
-        bounds, least = other._sums(sizes, law.at(shares, self._endless), ends, other._policies)
+        bounds, least = other._sums(sizes, path, ends, other._policies)
         bounds += other._law_error(sizes, rng, most)
         above = least > means[best]
         told[few] = above
@@ -475,9 +475,9 @@ class LawSimulation(Simulated):
         if sizes.size < 2:
             return np.zeros((sizes.size, len(self._policies)))
         some, spread = self._some_of_all()
-        shares = stratified(_JACKKNIFE_PATH, rng)
-        demands = self._tally.left_out(np.sort(shares), up_to, self._endless)
-        costs = self._means(demands[:, shares.argsort().argsort()], self._policies[some])
+        order = rng.permutation(_JACKKNIFE_PATH)
+        demands = self._tally.left_out(strata(_JACKKNIFE_PATH), up_to, self._endless)
+        costs = self._means(demands[:, order], self._policies[some])
         change = (sizes.sum() - sizes)[:, None] * (costs.mean(axis=0) - costs)
         change -= sizes[:, None] * (change.sum(axis=0) / sizes.sum())
         return spread(change)
@@ -539,3 +539,8 @@ class LawSimulation(Simulated):
 def _groups(used: int) -> Indices:
     """The jackknife group of each of so many blocks."""
     return np.arange(used) * min(_GROUPS, used) // used
+
+
+def _path_at(law: Law, order: Indices, far: float) -> Array:
+    """A path of the law, its quantiles in this order, with all demand beyond its end at ``far``."""
+    return np.asarray(law.at(strata(order.size), far)[order])

@@ -103,19 +103,16 @@ class Law:
     excess: float
 
     def at(self, shares: Array, far: float | None = None) -> Array:
-        """Quantiles at these shares; with ``far``, all demand beyond the end is at this value.
+        """Quantiles at ascending shares; with ``far``, all demand beyond the end is at this value.
 
         >>> law = Law(np.array([1.0, 3.0]), np.array([0.0, 0.5, 0.75]), 0.25, 4.0, 2.0)
         >>> law.at(np.array([0.2, 0.6, 0.9])).round(3), law.at(np.array([0.9]), far=9.0)
         (array([1.   , 3.   , 5.833]), array([9.]))
         """
         place = np.searchsorted(self.below[1:], shares, side="right")
-        known = place < self.values.size
-        drawn = np.empty(shares.size)
-        drawn[known] = self.values[place[known]]
-        if not known.all():
-            drawn[~known] = self._tail(shares[~known], far)
-        return drawn
+        known = int(np.searchsorted(place, self.values.size))
+        drawn = self.values[place[:known]]
+        return drawn if known == shares.size else np.append(drawn, self._tail(shares[known:], far))
 
     @property
     def last(self) -> float:
@@ -403,10 +400,10 @@ def _join(counts: Indices) -> None:
     counts[..., half:] = 0
 
 
-def stratified(periods: int, rng: np.random.Generator) -> Array:
-    """Shares in random order, one from each of so many equal parts of [0, 1].
+def strata(periods: int) -> Array:
+    """Ascending shares, the middles of so many equal parts of [0, 1].
 
-    >>> np.sort(stratified(4, np.random.default_rng(0)))
+    >>> strata(4)
     array([0.125, 0.375, 0.625, 0.875])
     """
-    return np.asarray((rng.permutation(periods) + 0.5) / periods)
+    return (np.arange(periods) + 0.5) / periods
