@@ -20,7 +20,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, logsumexp, xlogy
+from scipy.special import betaln, xlogy
 
 from iopea.problems.base import Problem
 from iopea.state import Stateful, each, optional, parts, shaped
@@ -147,7 +147,7 @@ class DemandWatch(Stateful):
     @property
     def change(self) -> float:
         """Logarithm of the evidence that demand has changed once."""
-        return float(logsumexp(self._splits()))
+        return float(np.logaddexp.reduce(self._splits()))
 
     @property
     def change_step(self) -> int:

@@ -340,7 +340,7 @@ def start_ring(levels: Array, on_hand: Array, orders: Array, dtype: str = "float
 
 def potential(ring: Array, head: int, costs: tuple[float, float]) -> Array:
     """Φ of each policy: h times its last L + 1 values of C plus p times the last one."""
-    in_order = np.roll(ring, -head, axis=0)[1:].astype(np.float64)
+    in_order = np.concatenate([ring[head + 1 :], ring[:head]]).astype(np.float64)
     return np.asarray(costs[0] * in_order.sum(axis=0) + costs[1] * in_order[-1])
 
 
