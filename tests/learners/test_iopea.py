@@ -285,7 +285,7 @@ def test_a_state_is_json_and_arrays():
         return "array" if isinstance(value, np.ndarray) else value
 
     state = without_arrays(learner.state_dict())
-    assert state["schema"] == 8
+    assert state["schema"] == 9
     assert json.loads(json.dumps(state))["learner"] == "iopea"
 
 

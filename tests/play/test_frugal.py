@@ -144,14 +144,76 @@ def test_a_stock_far_above_demand_does_not_blur_it(stock):
 def test_without_demand_little_stock_is_held_and_none_is_recommended():
     problem = LostSales(lead_time=2, holding_cost=1, lost_sales_cost=10, levels=levels(150))
     learner, simulator = IOPEA(problem, start=15), problem.simulator(Constant(value=0))
-    run(learner, simulator, 60)
-    assert 1 < learner.survivors < 150  # levels from 1 on are eliminated, those from 16 on are not
+    run(learner, simulator, 30)
     assert learner.ask().policy == (1.0,)
     assert learner.recommend() == (0.0,)
+    run(learner, simulator, 30)
+    assert 1 < learner.survivors < 150  # levels from 1 on are eliminated, those from 16 on are not
     run(learner, simulator, 600)
-    assert learner.survivors == 1
-    assert learner.ask().policy == (0.0,)
-    assert "Only policies that hold no stock are left" in learner.outlook
+    assert learner.ask().policy == learner.recommend() == (0.0,)
+
+
+def test_where_holding_nothing_is_best_no_stock_is_held_for_ever():
+    """One customer in 67 periods is worth less than the shelf: 0.98 a period against 0.75."""
+    problem = LostSales(lead_time=0, holding_cost=1, lost_sales_cost=50, levels=levels(30))
+    demand = Poisson(mean=0.015)
+    learner, simulator = IOPEA(problem, start=1), problem.simulator(demand, seed=3)
+    found = run(learner, simulator, 10_000)
+    least = problem.simulator(demand, seed=3).play((0.0,), 10_000).costs
+    assert found.recommendation == (0.0,)
+    assert found.costs[-5000:].sum() == least[-5000:].sum()
+
+
+@pytest.mark.parametrize("size", [12_000, 1e6, 1e300])
+def test_one_impossible_record_does_not_blur_demand(size):
+    """A typing error in one of many records: the best level survives, and is found."""
+    problem = shop(30, lead_time=2)
+    best = best_in_class(problem.simulator(Poisson(mean=4))).policy
+    for seed in range(3):
+        learner, simulator = IOPEA(problem, start=15), problem.simulator(Poisson(mean=4), seed=seed)
+        run(learner, simulator, 100)
+        learner.tell(Trajectory(15, stock=[size], sales=[0.9 * size]))
+        run(learner, simulator, 1500)
+        assert learner.survives(best)
+        assert abs(learner.recommend()[0] - best[0]) <= 1
+
+
+def test_prior_demand_does_not_depend_on_how_far_the_range_extends():
+    """Levels near multiples of the start are compared, however wide the range is."""
+    problem = shop(100_000, lead_time=2)
+    for seed in range(2):
+        learner = IOPEA(problem, start=15)
+        simulator = problem.simulator(Poisson(mean=4), seed=seed)
+        highest = 0.0
+        for _ in range(60):
+            highest = max(highest, learner.ask().policy[0])
+            learner.tell(simulator.play(learner.ask().policy, 1).trajectory)
+        assert highest < 30
+
+
+def test_a_slow_mover_does_not_jump_at_the_first_sale():
+    """The policy in force tells how slow demand is: one sale, and days without, say little more."""
+    spare = LostSales(lead_time=7, holding_cost=1, lost_sales_cost=100, levels=levels(30))
+    demand = Poisson(mean=0.05)
+    seeds = range(20)
+    low = [regret(spare, demand, (2.0,), seed, start=1) for seed in seeds]
+    best = [regret(spare, demand, (2.0,), seed, start=2) for seed in seeds]
+    # Without it: 31 % and 20 %.
+    assert np.mean(low) < 0.22
+    assert np.mean(best) < 0.14
+
+
+def test_a_state_of_another_inertia_is_refused():
+    patient = IOPEA(shop(), start=10, play=Frugal(inertia=9.0))
+    with pytest.raises(InputError, match="inertia"):
+        IOPEA(shop(), start=10).load_state_dict(patient.state_dict())
+
+
+def test_nothing_is_said_of_informative_steps_before_the_first_delivery():
+    problem = shop(30, lead_time=4)
+    learner, simulator = IOPEA(problem, start=10), problem.simulator(Poisson(mean=4), seed=0)
+    run(learner, simulator, 3)
+    assert learner.warnings == ()
 
 
 def test_a_range_ten_times_as_wide_costs_next_to_nothing():
@@ -399,3 +461,13 @@ def test_a_level_that_is_too_low_is_left_in_the_long_run():
     demand = NegativeBinomial(mean=12, size=4)
     for seed in (9, 18):
         assert regret(stand, demand, (17.0,), seed, steps=10_000, start=4) < 0.01
+
+
+@pytest.mark.parametrize("sold", [0, 4, 5, 9])
+def test_two_equal_days_are_no_reason_to_leave_the_policy_in_force(sold):
+    """Leaving out one of two equal records changes nothing: that is no standard error of zero."""
+    shop = LostSales(lead_time=4, holding_cost=1, lost_sales_cost=19, levels=levels(60))
+    learner = IOPEA(shop, start=30, state=[10, 5, 5, 5, 5])
+    for _ in range(2):
+        learner.tell(Trajectory(learner.ask().policy, stock=[15.0], sales=[float(sold)]))
+    assert learner.ask().policy == learner.recommend() == (30.0,)

@@ -23,7 +23,7 @@ from iopea.types import (
 )
 
 #: Version of what ``state_dict`` writes.
-SCHEMA = 8
+SCHEMA = 9
 #: How records of epochs are read back from a saved state.
 epoch_records = each(
     record(

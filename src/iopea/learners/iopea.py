@@ -207,6 +207,7 @@ class IOPEA(Learner):
             **super().settings(),
             "rule": self.rule.name,
             "play": self.player.name,
+            **self.player.settings(),
             "state": None if self.state is None else list(self.state),
             "delta": self.rule.setting.delta,
             "restart": self.restart,
@@ -316,7 +317,8 @@ class IOPEA(Learner):
         return self._pool.evaluator.assumes_law and self._watch.noticed is not None
 
     def _few_informative(self) -> str | None:
-        if not self.effective_alpha < _FEW_INFORMATIVE:
+        untested = self._observed < self.rule.needed * self.rule.setting.width
+        if untested or not self.effective_alpha < _FEW_INFORMATIVE:
             return None
         return (
             f"Only {100 * self.effective_alpha:.2g} % of the steps were informative about the "

@@ -63,6 +63,10 @@ class Frugal(Player):
         self._current: Policy | None = None
         self._recommended: Policy | None = None
 
+    def settings(self) -> dict[str, float]:
+        """The inertia."""
+        return {"inertia": self.inertia}
+
     def begin(self, start: Policy, in_force: bool) -> None:
         """Begin with a policy; if it was in force before, it is left only for a gain."""
         self._start = start if in_force else None

@@ -39,6 +39,10 @@ class Player(Stateful, ABC):
         """What to use from now on; None for the best survivor by the estimates of the pool."""
         return None
 
+    def settings(self) -> dict[str, float]:
+        """Its settings beside the name, which a saved state must agree with."""
+        return {}
+
     @abstractmethod
     def review(self, steps: int) -> int | None:
         """Steps until the next choice after so many steps; None for the end of the epoch."""

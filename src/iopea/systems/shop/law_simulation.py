@@ -5,9 +5,9 @@ grows with the age of the shop. Candidates are simulated on common paths of dema
 product-limit estimate: which of them is best is found by halving, on paths that double in length.
 
 For a *choice* of what to play the estimate is completed. Beyond all stock ever held it has an
-exponential tail, and a few periods' worth of prior demand is mixed in: exponential demand to which
-the policy in force at the start would be the best reply. For a *test* neither is used: there,
-candidates whose cost depends on unseen demand have no estimate.
+exponential tail, and a few periods' worth of prior demand is mixed in, enough for one sale: demand
+to which the policy in force at the start would be the best reply. For a *test* neither is used:
+there, candidates whose cost depends on unseen demand have no estimate.
 
 Where demand is not independent with one distribution, a shuffled path forgets it: then candidates
 are simulated on the last few thousand periods in the order in which they were seen, with lost
@@ -21,6 +21,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from iopea.policies import Box
 from iopea.problems.base import Choice, Problem
 from iopea.seeds import seed_for
 from iopea.state import Part, numbers, optional, parts, shaped
@@ -32,8 +33,12 @@ from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 
 #: Latest periods that are kept in order.
 RECENT = 4096
-#: Periods of prior demand that are mixed in for a choice.
-PRIOR_PERIODS = 3.0
+#: Periods of prior demand that are mixed in for a choice: so many, and where a policy was in force
+#: enough for so many sales, up to a limit.
+PRIOR_PERIODS, _PRIOR_SALES, _MOST_PRIOR = 3.0, 1.0, 64.0
+#: Stock and sales count up to so many times the largest inventory position: what is more informs no
+#: candidate, and would only blur what is less.
+_COUNTED = 2.0
 #: Doubt in what few records tell of large demand, for a choice.
 _DOUBT = 1.0
 #: Records that may have had larger demand than they could show, log(1/δ) for δ = 0.05, or for 1/n
@@ -55,12 +60,14 @@ _JACKKNIFE_PATH = 2048
 _BATCHES = 32
 #: Most levels whose error is computed; those between them are interpolated.
 _MOST_LEVELS = 256
-#: Jackknife groups of blocks.
-_GROUPS = 16
+#: Jackknife groups of blocks, and how many there must be for the error of a gain, unless the shop
+#: was sold out: of two equal records either can be left out without any effect.
+_GROUPS, _FEWEST_TO_LEAVE = 16, 4
 #: Scales of demand that are tried as a prior, as shares of the largest inventory position.
 _SCALES = 2.0 ** -np.arange(0.0, 16.5, 0.5)
-#: Candidates beside the start to which it is compared there, and the length of the path.
-_COMPARED, _PRIOR_PATH = 128, 1024
+#: Candidates beside the start to which it is compared there, those near multiples of it, and the
+#: length of the path.
+_COMPARED, _MULTIPLES, _PRIOR_PATH = 128, 2.0 ** np.arange(-4.0, 4.25, 0.25), 1024
 #: Where play begins without a start: one part of so many of each range.
 _FIRST_SHARE = 16
 #: Periods without sales in which a policy shows whether it holds stock.
@@ -90,8 +97,8 @@ class LawSimulation(Simulated):
     sees_beyond = True
     assumes_law = True
     saved = parts(
-        tally=Part, recent=shaped(2, -1), scale=optional(float), in_order=bool, empty=int,
-        played=optional(numbers),
+        tally=Part, recent=shaped(2, -1), scale=optional(float), weight=float, in_order=bool,
+        empty=int, played=optional(numbers),
     )  # fmt: skip
 
     def __init__(
@@ -101,6 +108,7 @@ class LawSimulation(Simulated):
         self._tally = Tally(self._bound)
         self._recent = np.empty((2, 0))
         self._scale: float | None = None
+        self._weight = PRIOR_PERIODS
         self._in_order = False
         self._empty = 0  # periods since there was stock under the policy in force
         self._played: Policy | None = None
@@ -116,8 +124,9 @@ class LawSimulation(Simulated):
         if not evaluate:
             return 0
         self._count_empty(trajectory, stock)
-        self._tally.add(stock, sales)
-        self._recent = np.hstack([self._recent, [stock, sales]])[:, -RECENT:]
+        counted = np.minimum([stock, sales], _COUNTED * self._bound)
+        self._tally.add(*counted)
+        self._recent = np.hstack([self._recent, counted])[:, -RECENT:]
         self._known = self._limit = None
         return len(trajectory)
 
@@ -141,10 +150,13 @@ class LawSimulation(Simulated):
         nearest to it that holds some.
         """
         self._least = self._least_stock()
-        if start is None or not self._holds(np.array([start])).any():
-            start = self._low()
-        self._scale = self._scale_for(start)
-        return start
+        in_force = start is not None and bool(self._holds(np.array([start])).any())
+        first = start if start is not None and in_force else self._low()
+        self._scale = self._scale_for(first)
+        if in_force and self._unit is not None:
+            enough = _PRIOR_SALES * (1 + self._unit / self._scale)
+            self._weight = min(max(PRIOR_PERIODS, enough), _MOST_PRIOR)
+        return first
 
     def _low(self) -> Policy:
         """The policy at a 16th of each range, or the nearest that holds stock."""
@@ -177,14 +189,16 @@ class LawSimulation(Simulated):
         return np.asarray(self._simulate(demand[None], end, policies, stock=True)[0, 0])
 
     def _scale_for(self, start: Policy) -> float:
-        """The scale of exponential demand to which a policy is the best reply."""
+        """The mean of prior demand to which a policy is the best reply."""
         known = self._problem.policy_class
         per_axis = max(2, int(_COMPARED ** (1 / known.dimension)))
         others = known.thinned(per_axis, known.extent / per_axis or 1.0)
-        policies = np.vstack([others, start])
+        policies = np.vstack([others, self._near_multiples(start), start])
         order = np.random.default_rng(seed_for("prior")).permutation(_PRIOR_PATH)
-        demand = -np.log1p(-strata(_PRIOR_PATH)[order])
-        costs = np.array([self._means(demand * scale, policies) for scale in self._bound * _SCALES])
+        paths = (
+            self._prior_demand(scale, strata(_PRIOR_PATH))[order] for scale in self._bound * _SCALES
+        )
+        costs = np.array([self._means(path, policies) for path in paths])
         least = costs.min(axis=1)
         extra = (costs[:, -1] - least) / np.maximum(np.ptp(costs, axis=1), 1e-300)
         best = np.flatnonzero(extra <= extra.min() * (1 + 1e-9))
@@ -195,6 +209,27 @@ class LawSimulation(Simulated):
         elif best[-1] == _SCALES.size - 1:
             place = 0
         return float(self._bound * _SCALES[best[place]])
+
+    def _near_multiples(self, start: Policy) -> Array:
+        """The policies nearest to multiples of a policy."""
+        low, high = self._policies.min(axis=0), self._policies.max(axis=0)
+        reach = np.where(high > low, high - low, 1.0)
+        wanted = np.clip(np.array(start) * _MULTIPLES[:, None], low, high)
+        nearest = [np.abs((self._policies - each) / reach).max(axis=1).argmin() for each in wanted]
+        return np.asarray(self._policies[np.unique(nearest)])
+
+    def _prior_demand(self, mean: float, shares: Array) -> Array:
+        """Quantiles of prior demand: geometric in steps of the class, exponential without them."""
+        surprise = -np.log1p(-shares)
+        if self._unit is None:
+            return np.asarray(mean * surprise)
+        return np.asarray(self._unit * np.floor(surprise / math.log1p(self._unit / mean)))
+
+    @property
+    def _unit(self) -> float | None:
+        """The step of the class, in which demand is taken to come before there are records."""
+        known = self._problem.policy_class
+        return max(known.step) if isinstance(known, Box) and known.step else None
 
     def doubt(self) -> None:
         """Simulate the last periods in the order in which they were seen, from now on."""
@@ -220,7 +255,7 @@ class LawSimulation(Simulated):
         """The estimated best policy among the candidates; None without records."""
         among = self._candidates()
         patience = _UNSOLD + self._problem.constants.memory
-        if self._played is not None and self._empty > patience:
+        if self._played is not None and self._empty > patience and self._orders(self._played):
             higher = self._higher(among, self._played)
             return Choice(higher, math.inf, 0.0, holds_more=True)
         if not self._periods:
@@ -234,17 +269,20 @@ class LawSimulation(Simulated):
         if current is not None and costs[-1] > costs.min():
             gain = float(costs[-1] - costs.min())
             both, path = np.array([current, best]), draw(_LEAST_PATH)
-            error = self._error_of_gain(gain, both, path)
-            error *= math.sqrt(1 + _COMMITMENT * self._problem.constants.memory / self._periods)
             held = self._stock_of(path, both)
             more = bool(held[1] > held[0])
+            error = self._error_of_gain(gain, both, path, more)
+            error *= math.sqrt(1 + _COMMITMENT * self._problem.constants.memory / self._periods)
         bolder = None
         if not self._holds(np.array([best])).any():
-            # Without stock nothing is seen.
-            bolder = self._least if len(self._policies) > 1 else None
+            bolder = self._showing(best, draw, rng)
         elif not self._in_order:
             bolder = self._bolder(among, best, draw, rng)
         return Choice(best, gain, error, bolder, more, self._periods)
+
+    def _orders(self, policy: Policy) -> bool:
+        """Whether stock is missed where there is none: it was ordered, or there are no records."""
+        return not self._periods or bool(self._holds(np.array([policy])).any())
 
     def _higher(self, policies: Array, policy: Policy) -> Policy:
         """The policy that holds least of those that hold twice as much as this one, or the most.
@@ -289,10 +327,10 @@ class LawSimulation(Simulated):
 
     def _completed(self, law: Law, order: Indices, far: float | None = None) -> Array:
         """A path of the estimate mixed with prior demand: its quantiles in this order."""
-        prior = PRIOR_PERIODS / (self._periods + PRIOR_PERIODS) if self._scale else 0.0
+        prior = self._weight / (self._periods + self._weight) if self._scale else 0.0
         shares = strata(order.size)
         mixed = int(np.searchsorted(shares, prior))
-        first = -self._prior * np.log1p(-shares[:mixed] / (prior or 1.0))
+        first = self._prior_demand(self._prior, shares[:mixed] / (prior or 1.0))
         return np.append(first, law.at((shares[mixed:] - prior) / (1 - prior), far))[order]
 
     def _as_seen(self) -> Draw:
@@ -322,18 +360,19 @@ class LawSimulation(Simulated):
         most = min(max(_MOST_WORK // max(policies, 1), _JACKKNIFE_PATH), _MOST_PATH)
         return int(np.clip(_PER_RECORD * self._periods, _LEAST_PATH, most))
 
-    def _error_of_gain(self, gain: float, both: Array, demand: Array) -> float:
+    def _error_of_gain(self, gain: float, both: Array, demand: Array, more: bool) -> float:
         """Standard error of the difference of two policies: the lesser of two.
 
         One is that of as many periods of the estimated demand. The other is found by a jackknife,
         which is wild where nearly all periods were sold out, and left out where the gain exceeds
-        the first.
+        the first, or where there are few records.
         """
         ends = np.arange(1, _BATCHES + 1, dtype=np.intp) * (demand.size // _BATCHES)
         costs = self._simulate(demand[None, : ends[-1]], ends, both)[0]
         error = float((costs[:, 0] - costs[:, 1]).std() / math.sqrt(ends[0] * self._periods))
         groups = _groups(self._tally.sizes.size)
-        if gain > error or groups[-1] < 1 or self._in_order:
+        fewest = 2 if more and self._sold_out_lately() > 0 else _FEWEST_TO_LEAVE
+        if gain > error or groups[-1] < fewest - 1 or self._in_order:
             return error
         order = np.random.default_rng(seed_for("gain")).permutation(_JACKKNIFE_PATH)
         laws = (
@@ -370,6 +409,22 @@ class LawSimulation(Simulated):
             return None
         held = self._stock_of(path, both)
         return tuple(map(float, bolder)) if held[1] > held[0] else None
+
+    def _showing(self, best: Policy, draw: Draw, rng: np.random.Generator) -> Policy | None:
+        """The policy that holds least, if that may pay, where holding nothing seems best.
+
+        Without stock no demand is seen. As above, some records more may have had any demand.
+        """
+        if self._least is None or len(self._policies) < 2:
+            return None
+        both, path = np.array([best, self._least]), draw(_LEAST_PATH)
+        before, after = self._means(path, both)
+        unseen = max(_HIDDEN, math.log(self._periods))
+        at = rng.permutation(path.size)[: round(path.size * unseen / (self._periods + unseen))]
+        path[at] = self._endless
+        nothing, least = self._means(path, both)
+        worth = min(_WORTH, 1 / math.sqrt(self._periods))
+        return self._least if nothing - least > max(worth * (after - before), 0.0) else None
 
     def means_of(self, policies: Array) -> Array:
         """Estimated costs of any policies from all records."""
