@@ -37,3 +37,15 @@ def test_wrong_wishes_are_refused_in_a_sentence(options, words):
     done = learn(*options)
     assert done.exit_code != 0
     assert words in " ".join(str(done.exception or done.output).split())
+
+
+def test_every_learner_can_begin_with_stock():
+    costs = [
+        json.loads(learn("--json", "--learner", "optimal", *options).stdout)["runs"][0][
+            "average_cost"
+        ]
+        for options in ((), ("--state", "3,3,0"))
+    ]
+    assert costs[1] < costs[0]  # the shop is not empty for the first two periods
+    done = learn("--learner", "order-up-to", "--state", "3,-1,0")
+    assert "give 3 quantities of at least 0" in str(done.exception)

@@ -100,7 +100,12 @@ def learn(
         "radius": radius,
     }
     given = {name: value for name, value in options.items() if value is not None}
-    chosen = _settings(kind, given, settings or [])
+    if "state" not in inspect.signature(kind).parameters:
+        held = given.pop("state", None)  # the shop begins with it all the same
+        chosen = _settings(kind, given, settings or [])
+    else:
+        chosen = _settings(kind, given, settings or [])
+        held = chosen.get("state")
 
     def make(seed: int = 0) -> iopea.Learner:
         return kind(problem, horizon=horizon, seed=seed, **chosen)
@@ -110,9 +115,10 @@ def learn(
         from iopea.cli.learning_figure import check_target, draw_learning
 
         check_target(plot)
+    problem.simulator(truth, state=held)  # so is an invalid state
     best = best_in_class(problem.simulator(truth))
     cores = workers or os.cpu_count() or 1
-    runs = _run_seeds(make, problem, truth, horizon, seeds, cores, chosen.get("state"))
+    runs = _run_seeds(make, problem, truth, horizon, seeds, cores, held)
     report = _report(problem, truth, first, horizon, best, runs)
     if plot is not None:
         title = f"{first.title}: {seeds} runs of {horizon} steps"

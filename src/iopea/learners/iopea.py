@@ -51,8 +51,8 @@ MOST_CHOSEN = 2**12
 _FEW_INFORMATIVE = 0.01
 #: What follows where estimates assume independent demand with one law.
 _DOUBTED = (
-    "Lost demand is filled in by the law of all records, which assumes both, so nothing more is "
-    "eliminated."
+    "Lost demand is filled in by the law of all records, which assumes independent demand with one "
+    "law, so nothing more is eliminated."
 )
 #: Why a test may not take place.
 _SUSPECTED = (

@@ -132,7 +132,7 @@ class Simulated(Tracked):
         return (
             "Policies that order in every period as much as demand may be on average, or more, "
             "might fill the shop up for ever: they are neither played nor judged, and count as "
-            "policies that are left."
+            "survivors."
         )
 
     @property
