@@ -3,6 +3,8 @@ import gc
 import math
 import os
 import pickle
+import subprocess
+import sys
 import tempfile
 import warnings
 import zipfile
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from iopea.errors import InputError
-from iopea.storage import load_state, save_state
+from iopea.storage import _writer, load_state, save_state
 
 
 def same(one, other):
@@ -388,3 +390,22 @@ def test_a_refused_file_is_closed(tmp_path):
         refused(path)
         gc.collect()
     assert not [warning for warning in seen if warning.category is ResourceWarning]
+
+
+def test_what_a_killed_save_left_is_gone_after_the_next_one(tmp_path):
+    """Of this file and of a process that is dead, and of no other."""
+    path = tmp_path / "state.npz"
+    ended = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True
+    )
+    dead = int(ended.stdout)
+    left = tmp_path / f".state.npz{_writer(dead)}"
+    kept = [
+        tmp_path / f".other.npz{_writer(dead)}",
+        tmp_path / f".state.npz{_writer(os.getppid())}",
+    ]
+    for draft in (left, *kept):
+        draft.write_bytes(b"half")
+    save_state(STATE, path)
+    assert same(STATE, load_state(path))
+    assert sorted(tmp_path.iterdir()) == sorted([path, *kept])

@@ -14,10 +14,14 @@ A class lists the parts of its state in ``saved``, each with a function that rea
 The part ``steps`` is the attribute ``_steps``, or ``steps`` if there is none with an underscore. A
 subclass lists only what it adds. A saved state consists of JSON values and arrays: a tuple is saved
 as a list, a record as a dictionary, and a generator or anything with a ``state_dict`` as its state.
+A whole state is sealed with a digest of its content, which is the same after a round trip through
+JSON; a state that was altered is refused.
 """
 
 from __future__ import annotations
 
+import hashlib
+import struct
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
@@ -35,6 +39,10 @@ Reader = Callable[..., Any]
 
 #: Message for a state that can't be loaded.
 DAMAGED = "Cannot load this state: parts of it are missing or damaged."
+#: Key of the digest of a sealed state.
+DIGEST = "digest"
+#: Integers up to this size are exact as floating-point numbers.
+_EXACT = 2**53
 
 
 class Stateful:
@@ -83,6 +91,8 @@ class Noise:
 
 def array(value: Any) -> Array:
     """An array of numbers, in the saved precision."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError("A masked array is not an array of numbers.")
     read = np.array(value)
     if read.dtype.kind not in "iuf":
         raise TypeError(f"{value!r} is not an array of numbers.")
@@ -96,32 +106,49 @@ def shaped(*shape: int) -> Reader:
 
 def indices(value: Any) -> Indices:
     """An array of integers."""
-    return np.array(value, dtype=np.intp)
+    read = array(value)
+    whole = read.astype(np.intp)
+    if not np.array_equal(read, whole):
+        raise TypeError(f"{value!r} is not an array of integers.")
+    return whole
 
 
 def mask(value: Any) -> Mask:
     """An array of booleans."""
-    return np.array(value, dtype=np.bool_)
+    read = np.array(value)
+    if read.size and read.dtype != np.bool_:
+        raise TypeError(f"{value!r} is not an array of booleans.")
+    return read.astype(np.bool_)
 
 
 def numbers(value: Any) -> tuple[float, ...]:
     """A tuple of numbers, such as a policy."""
-    return tuple(map(float, value))
+    if isinstance(value, str):
+        raise TypeError(f"{value!r} is not a list of numbers.")
+    return tuple(map(_number, value))
 
 
 def optional(reader: Reader) -> Reader:
     """The same reader for a part that may be None."""
-    return lambda value: None if value is None else reader(value)
+    return lambda value: None if value is None else _read(reader, value)
 
 
 def each(reader: Reader) -> Reader:
     """A list whose elements have this reader."""
-    return lambda value: [reader(one) for one in value]
+
+    def read(value: Any) -> list[Any]:
+        if isinstance(value, str | dict):
+            raise TypeError(f"{value!r} is not a list.")
+        return [_read(reader, one) for one in value]
+
+    return read
 
 
 def record(kind: Callable[..., Value], **readers: Reader) -> Callable[[Any], Value]:
     """A dataclass or a named tuple with these fields."""
-    return lambda value: kind(**{name: reader(value[name]) for name, reader in readers.items()})
+    return lambda value: kind(
+        **{name: _read(reader, value[name]) for name, reader in readers.items()}
+    )
 
 
 def by_number(make: Callable[[], Value]) -> Callable[[Any], dict[int, Value]]:
@@ -151,8 +178,157 @@ def restore(owner: Stateful, state: State) -> None:
             generator = getattr(owner, attribute)
             getattr(generator, "bit_generator", generator).state = value
         else:
-            setattr(owner, attribute, reader(value))
+            setattr(owner, attribute, _alike(_read(reader, value), getattr(owner, attribute)))
     owner._loaded()
+
+
+def check_schema(state: Any, schema: int) -> None:
+    """Refuse a state that another version of iopea wrote."""
+    if isinstance(state, dict) and state.get("schema") != schema:
+        raise InputError(
+            f"Cannot load a state whose schema is {state.get('schema')!r}: this version of iopea "
+            f"reads schema {schema}. Tell the records to a new learner instead."
+        )
+
+
+def sealed(state: State) -> State:
+    """A whole state with the digest of its content."""
+    return {**state, DIGEST: digest(state)}
+
+
+def unsealed(state: Any) -> State:
+    """The content of a sealed state; anything else, or a state that was altered, is refused."""
+    if not isinstance(state, dict):
+        raise InputError(f"Cannot load {type(state).__name__}: a state is a dictionary.")
+    content = {key: value for key, value in state.items() if key != DIGEST}
+    try:
+        intact = state.get(DIGEST) == digest(content)
+    except Exception:  # an altered state may hold almost anything
+        intact = False
+    if intact is not True:
+        raise InputError(
+            f"{DAMAGED} Its content does not have the digest it was saved with: load it as saved."
+        )
+    return content
+
+
+def digest(value: Any) -> str:
+    """A digest of a state: the same for arrays as for nested lists of the same numbers.
+
+    >>> digest({"sums": np.array([1.0, 2.0])}) == digest({"sums": [1, 2]})
+    True
+    """
+    content = hashlib.sha256()
+    _write(value, content.update)
+    return content.hexdigest()
+
+
+def _write(value: Any, write: Callable[[bytes], None]) -> None:
+    """Write a value so that different values give different bytes."""
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and not value.ndim):
+        value = value.item()
+    if value is None:
+        write(b"none;")
+    elif isinstance(value, bool):
+        write(b"true;" if value else b"false;")
+    elif isinstance(value, int) and abs(value) > _EXACT:
+        write(f"integer {value};".encode())
+    elif isinstance(value, int | float):
+        write(b"number" + struct.pack("<d", value))
+    elif isinstance(value, str):
+        text = value.encode()
+        write(f"text {len(text)};".encode() + text)
+    elif isinstance(value, dict):
+        write(f"entries {len(value)};".encode())
+        for name, part in sorted((str(name), part) for name, part in value.items()):
+            _write(name, write)
+            _write(part, write)
+    elif isinstance(value, np.ndarray | list | tuple):
+        _write_list(value, write)
+    else:
+        raise InputError(
+            f"Cannot save {type(value).__name__}: a state consists of numbers, text, lists, "
+            "dictionaries and arrays."
+        )
+
+
+def _write_list(value: Any, write: Callable[[bytes], None]) -> None:
+    """Write a list; one of numbers, however deep, at once as the array it is."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise InputError("Cannot save a masked array: fill it first.")
+    block = value if isinstance(value, np.ndarray) else _block(value)
+    if block is None or not block.size or block.dtype.kind not in "biuf":
+        if isinstance(value, np.ndarray):
+            value = value.tolist()
+        write(f"list {len(value)};".encode())
+        for part in value:
+            _write(part, write)
+        return
+    shape = " ".join(map(str, block.shape))
+    if block.dtype.kind in "iu" and (block.min() < -_EXACT or block.max() > _EXACT):
+        write(f"integers {shape};{block.ravel().tolist()};".encode())
+    elif block.dtype.kind == "b":
+        write(f"booleans {shape};".encode() + np.ascontiguousarray(block).tobytes())
+    else:
+        write(f"numbers {shape};".encode() + np.ascontiguousarray(block, dtype="<f8").tobytes())
+
+
+def _block(value: Any) -> np.ndarray | None:
+    """A nested list as an array, if it is one of numbers or booleans alone."""
+    try:
+        block = np.array(value)
+    except ValueError:  # ragged
+        return None
+    if block.dtype.kind not in "biuf" or (block.dtype.kind != "b" and _holds_bool(value)):
+        return None
+    return block
+
+
+def _holds_bool(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_holds_bool, value))
+    return isinstance(value, bool)
+
+
+def _read(reader: Reader, value: Any) -> Any:
+    """Read a part; the types of numbers and text take nothing else."""
+    return _EXACTLY.get(reader, reader)(value)
+
+
+def _alike(read: Any, present: Any) -> Any:
+    """An array in the precision of the one it replaces, which lists do not keep."""
+    if not isinstance(read, np.ndarray) or not isinstance(present, np.ndarray):
+        return read
+    if read.dtype.kind == present.dtype.kind or not read.size:
+        return read.astype(present.dtype)
+    return read
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool | str) or int(value) != value:
+        raise TypeError(f"{value!r} is not a whole number.")
+    return int(value)
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool | str):
+        raise TypeError(f"{value!r} is not a number.")
+    return float(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{value!r} is not true or false.")
+    return bool(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text.")
+    return value
+
+
+_EXACTLY: dict[Reader, Reader] = {int: _whole, float: _number, bool: _flag, str: _text}
 
 
 def _declared(owner: Stateful) -> dict[str, Reader]:

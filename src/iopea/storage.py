@@ -10,6 +10,9 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
+import re
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +26,8 @@ from iopea.types import State
 _NESTING = "state.json"
 #: Suffix of the name of an incomplete file.
 DRAFT = ".part"
+#: Seconds after which the incomplete file of another machine is taken as abandoned.
+_ABANDONED = 60.0
 
 
 def save_state(state: State, path: str | Path) -> None:
@@ -30,6 +35,7 @@ def save_state(state: State, path: str | Path) -> None:
     target = Path(path)
     arrays: list[Any] = []
     text = json.dumps(_split(state, arrays))
+    clear_drafts(target.parent, target.name)
     with writing(target) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_NESTING, text)
         for number, array in enumerate(arrays):
@@ -43,7 +49,7 @@ def writing(path: str | Path) -> Iterator[IO[bytes]]:
     target = Path(path)
     if not target.name:
         raise InputError(f"Cannot write {str(path)!r}: give the path of a file.")
-    draft = target.with_name(f".{target.name}.{os.getpid()}{DRAFT}")
+    draft = target.with_name(f".{target.name}{_writer(os.getpid())}")
     try:
         with draft.open("wb") as file:
             yield file
@@ -55,6 +61,40 @@ def writing(path: str | Path) -> Iterator[IO[bytes]]:
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def clear_drafts(folder: Path, name: str | None = None) -> None:
+    """Delete incomplete files of killed processes in a folder, or those of one file there."""
+    for draft in folder.glob(f".*{DRAFT}"):
+        found = re.fullmatch(r"\.(.*)(\.[^.]*\.([0-9]+)\.part)", draft.name, re.DOTALL)
+        if found is None or (name is not None and found[1] != name):
+            continue
+        with contextlib.suppress(OSError):  # another process was faster
+            here = found[2] == _writer(int(found[3]))
+            if not _alive(int(found[3])) if here else _age(draft) > _ABANDONED:
+                draft.unlink()
+
+
+def _writer(process: int) -> str:
+    """The end of the name of a file that a process of this machine is writing."""
+    return f".{re.sub('[^A-Za-z0-9-]', '-', platform.node())}.{process}{DRAFT}"
+
+
+def _alive(process: int) -> bool:
+    """Whether a process of this machine runs, as far as the system tells."""
+    if os.name != "posix" or process == os.getpid():
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):  # of another user
+        return True
+    return True
+
+
+def _age(path: Path) -> float:
+    return time.time() - path.stat().st_mtime
 
 
 def load_state(path: str | Path) -> State:

@@ -234,7 +234,7 @@ def test_a_damaged_file_is_named_and_nothing_else_is_lost(alone, tmp_path):
     swapped = folder / "tasks" / f"{tasks[4].key}.parquet"
     shutil.copy(folder / "tasks" / f"{tasks[5].key}.parquet", swapped)
     for name, age in (("old", 100), ("new", 0)):  # one of a killed run, one of a run beside this
-        draft = folder / "tasks" / f".{name}.1.part"
+        draft = folder / "tasks" / f".{name}.elsewhere.1.part"
         draft.write_bytes(b"half")
         os.utime(draft, (time.time() - age,) * 2)
     best = folder / "tasks" / f"{tasks[0].best.key}.parquet"  # that no task of these needs any more
@@ -244,7 +244,7 @@ def test_a_damaged_file_is_named_and_nothing_else_is_lost(alone, tmp_path):
     assert len(told) == 3
     assert all(any(str(path) in line for line in told) for path in (broken, swapped, best))
     assert any("it holds another task" in line for line in told)
-    assert [path.name for path in (folder / "tasks").glob(".*")] == [".new.1.part"]
+    assert [path.name for path in (folder / "tasks").glob(".*")] == [".new.elsewhere.1.part"]
     assert len(store) == len(alone) - 3
     run_tasks(tasks, store, workers=1)
     assert store.rows(tasks[0].best.key)[0]["cost"] == alone.rows(tasks[0].best.key)[0]["cost"]
@@ -462,3 +462,28 @@ def test_scenarios_are_what_the_example_files_say():
             name
         )
         problem_from(scenario.tables)
+
+
+@pytest.mark.slow
+def test_a_killed_command_leaves_no_worker_behind(tmp_path):
+    import psutil
+
+    with subprocess.Popen(
+        [*COMMAND, "2", "--out", tmp_path / "out"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        parent, workers, deadline = psutil.Process(process.pid), [], time.monotonic() + 120
+        while len(workers) < 2 and time.monotonic() < deadline:
+            time.sleep(0.1)
+            workers = [
+                child for child in parent.children(recursive=True)
+                if "popen_loky_posix" in " ".join(child.cmdline())
+            ]  # fmt: skip
+        while not list((tmp_path / "out" / "tasks").glob("*.parquet")):
+            assert process.poll() is None
+            time.sleep(0.1)
+        process.kill()
+    assert len(workers) >= 2
+    _, alive = psutil.wait_procs(workers, timeout=20)
+    assert not alive

@@ -17,6 +17,7 @@ from iopea import (
 from iopea.demand import Normal
 from iopea.policies import Finite
 from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem, Simulator, System
+from iopea.state import sealed
 from iopea.systems.dual_sourcing import DualSourcing
 from iopea.testing.twins import assert_same_state
 from iopea.types import Estimates, Rollout
@@ -94,8 +95,9 @@ def test_what_the_last_look_knew_is_saved(looks, restart, tmp_path):
     # It matters: without the look the next threshold is another one.
     if look is not None:
         state["state"]["pool"]["look"] = None
+        del state["digest"]
         blind, again = learner_with(settings), problem.simulator(DEMAND, seed=9)
-        blind.load_state_dict(state)
+        blind.load_state_dict(sealed(state))
         again.load_state_dict(iopea.load_state(tmp_path / "system.npz"))
         iopea.run(blind, again, 500)
         assert blind.records[epochs].threshold > first.records[epochs].threshold

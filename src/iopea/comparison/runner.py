@@ -10,10 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 from joblib import Parallel, delayed, parallel_config
@@ -21,6 +23,9 @@ from joblib import Parallel, delayed, parallel_config
 from iopea.comparison.store import Store
 from iopea.comparison.tasks import Row
 from iopea.errors import ComputationError, InputError
+
+#: Seconds between two looks of a worker at the process that started it.
+_LOOK = 1.0
 
 
 class Job(Protocol):
@@ -91,11 +96,14 @@ def run_tasks(
     state = _State(watch, [task for stage in stages for task in stage])
     if not state.total:
         return
+    owner = os.getpid() if cluster is None else None
     try:
         with _backend(workers, cluster) as parallel:
             for stage in stages:
                 jobs = (
-                    delayed(_carry_out)(task, [store.rows(first.key) for first in task.before])
+                    delayed(_carry_out)(
+                        task, [store.rows(first.key) for first in task.before], owner
+                    )
                     for task in state.take(stage)
                 )
                 for key, rows in parallel(jobs):
@@ -137,7 +145,9 @@ class _State:
         self._watch(Progress(self._done, self.total, running, self._effort_done, self._effort))
 
 
-def _carry_out(task: Job, found: Sequence[list[Row]]) -> tuple[str, list[Row]]:
+def _carry_out(task: Job, found: Sequence[list[Row]], owner: int | None) -> tuple[str, list[Row]]:
+    if owner is not None and owner != os.getpid():
+        _end_with(owner)
     try:
         return task.key, task.perform(found)
     except Exception as error:
@@ -145,6 +155,18 @@ def _carry_out(task: Job, found: Sequence[list[Row]]) -> tuple[str, list[Row]]:
         raise ComputationError(
             f"Task {task.key} failed: {type(error).__name__}: {error}"
         ) from error
+
+
+@cache
+def _end_with(owner: int) -> None:
+    """End this worker process when the one that started it has ended, even by a kill."""
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(_LOOK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager

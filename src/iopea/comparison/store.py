@@ -7,10 +7,8 @@ in part. All of them read as one table:
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ import polars as pl
 import iopea
 from iopea.comparison.tasks import Row
 from iopea.errors import ComputationError, InputError
-from iopea.storage import DRAFT, writing
+from iopea.storage import DRAFT, clear_drafts, writing
 
 #: Columns of the stored rows.
 COLUMNS: dict[str, Any] = {
@@ -47,8 +45,6 @@ MEASURED = ("seconds",)
 _MANIFEST = "manifest.json"
 _TASKS = "tasks"
 _SUFFIX = ".parquet"
-#: Seconds after which an incomplete file is taken as abandoned by a killed run.
-_ABANDONED = 60.0
 
 
 class Store:
@@ -104,10 +100,7 @@ class Store:
                     "give another folder with --out."
                 )
             self._tasks.mkdir(parents=True, exist_ok=True)
-            for draft in self._tasks.glob(f".*{DRAFT}"):
-                with contextlib.suppress(FileNotFoundError):  # another run has finished it
-                    if time.time() - draft.stat().st_mtime > _ABANDONED:
-                        draft.unlink()  # of a run that was killed
+            clear_drafts(self._tasks)
         except ValueError as error:
             if isinstance(error, InputError):
                 raise

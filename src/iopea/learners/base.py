@@ -9,7 +9,19 @@ from typing import Any, ClassVar, Protocol
 from iopea.errors import InputError
 from iopea.model import check_count
 from iopea.problems.base import Problem
-from iopea.state import DAMAGED, Stateful, each, gather, numbers, optional, record, restore
+from iopea.state import (
+    DAMAGED,
+    Stateful,
+    check_schema,
+    each,
+    gather,
+    numbers,
+    optional,
+    record,
+    restore,
+    sealed,
+    unsealed,
+)
 from iopea.types import (
     Controller,
     EpochRecord,
@@ -134,25 +146,26 @@ class Learner(Stateful, ABC):
 
     def state_dict(self) -> State:
         """The full state, as JSON values and arrays; loading it resumes bit for bit."""
-        return {
-            "schema": SCHEMA,
-            "learner": self.name,
-            "problem": self.problem.describe(),
-            "settings": self.settings(),
-            "steps": self.steps,
-            "state": self._state(),
-        }
+        return sealed(
+            {
+                "schema": SCHEMA,
+                "learner": self.name,
+                "problem": self.problem.describe(),
+                "settings": self.settings(),
+                "steps": self.steps,
+                "state": self._state(),
+            }
+        )
 
     def load_state_dict(self, state: State) -> None:
         """Resume from a saved state of the same learner, problem and settings."""
+        check_schema(state, SCHEMA)
+        state = unsealed(state)
         expected = {
-            "schema": SCHEMA,
             "learner": self.name,
             "problem": self.problem.describe(),
             "settings": self.settings(),
         }
-        if not isinstance(state, dict):
-            raise InputError(f"Cannot load {type(state).__name__}: a state is a dictionary.")
         for key, mine in expected.items():
             if state.get(key) != mine:
                 where, theirs, own = _difference(key, state.get(key), mine)

@@ -23,7 +23,7 @@ from iopea.model import Model, check_count
 from iopea.policies import PolicyClass
 from iopea.problems.control import Control
 from iopea.problems.tabular import Tabular
-from iopea.state import Stateful, gather, restore
+from iopea.state import DAMAGED, Stateful, gather, restore, sealed, unsealed
 from iopea.types import (
     Array,
     Claim,
@@ -527,6 +527,8 @@ class Problem:
             if key in known:
                 continue
             if key in default.model_fields:
+                if isinstance(policies, Mapping) and policies and "kind" not in policies:
+                    raise unknown("key in [policies]", next(iter(policies)), ("kind", "start"))
                 raise InputError(
                     f"{key} is a key of {default.kind} policies, but a family is given as "
                     "policies: leave one of them out."
@@ -869,12 +871,28 @@ class Simulator(Stateful, ABC):
 
     def state_dict(self) -> State:
         """The full state, as JSON values and arrays."""
-        return {"system": self._state(), "seed": str(self.seed)}
+        return sealed({"problem": self.problem.describe(), **self._whole()})
 
     def load_state_dict(self, state: State) -> None:
-        """Resume from a saved state."""
+        """Resume from a saved state of the same problem; another or a damaged one is refused."""
+        state = unsealed(state)
+        if state.get("problem") != self.problem.describe():
+            raise InputError("Cannot load the state of a simulator of another problem.")
+        before = self._whole()
+        try:
+            self._load_whole(state)
+        except Exception:  # a damaged state may raise anything
+            self._load_whole(before)
+            raise InputError(DAMAGED) from None
+
+    def _whole(self) -> State:
+        # Further copies, and costs in hindsight, use the seed; it may have more digits than a
+        # number in JSON.
+        return {"system": self._state(), "seed": str(self.seed)}
+
+    def _load_whole(self, state: State) -> None:
         self._load(state["system"])
-        self.seed = int(state["seed"])  # hindsight and further copies use it
+        self.seed = int(state["seed"])
 
     def _state(self) -> State:
         """The state of the system: all that ``saved`` declares."""

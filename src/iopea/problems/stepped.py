@@ -135,16 +135,15 @@ class SteppedSimulator(Simulator):
         """Time that has passed, where steps differ in length."""
         return None
 
-    def state_dict(self) -> State:
+    def _whole(self) -> State:
         """The state of the system and its copies."""
-        copies = {str(i): system.state_dict() for i, system in enumerate(self._copies)}
-        return {**super().state_dict(), "turn": self._turn, "copies": copies}
+        copies = [system._whole() for system in self._copies]
+        return {**super()._whole(), "turn": self._turn, "copies": copies}
 
-    def load_state_dict(self, state: State) -> None:
-        """Resume from a saved state."""
-        super().load_state_dict(state)
+    def _load_whole(self, state: State) -> None:
+        super()._load_whole(state)
         self._turn = int(state["turn"])
         self._copies = self._copies[:0]
         self._add_copies(len(state["copies"]))
-        for number, system in enumerate(self._copies):
-            system.load_state_dict(state["copies"][str(number)])
+        for system, saved in zip(self._copies, state["copies"], strict=True):
+            system._load_whole(saved)
