@@ -34,6 +34,8 @@ POISSON_RATIO = 1e9  # above this ratio of size to mean, a negative binomial is 
 # A stream's generators use the last two children of its seed, so that the first ones, which
 # seed.spawn() returns, stay free for other uses.
 _LAW_CHILD, _ZERO_CHILD = 2**32 - 1, 2**32 - 2
+#: Standard deviations that a normal mean may lie below 0: one draw in 740 is above it then.
+_SELDOM = 3.0
 
 
 class Demand(Model, ABC):
@@ -132,6 +134,15 @@ class Normal(Demand):
     distribution = "normal"
     mean: Annotated[Number, Field(ge=-1e9, le=1e9)]
     sd: Size
+
+    @model_validator(mode="after")
+    def _some_demand(self) -> Self:
+        if self.mean < -_SELDOM * self.sd:
+            raise ValueError(
+                f"Nearly all normal demand with mean {self.mean:g} and sd {self.sd:g} is below 0, "
+                f"and set to 0: give a mean of at least {-_SELDOM * self.sd:g}."
+            )
+        return self
 
     def _draw(self, rng: Generator, n: int) -> NDArray[Any]:
         return rng.normal(self.mean, self.sd, n)

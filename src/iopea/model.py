@@ -111,6 +111,14 @@ def check_nonnegative(name: str, value: Any) -> float:
     return _checked(name, lambda: _nonnegative(value))
 
 
+def check_kind(name: str, value: Value, kind: Any) -> Value:
+    """A value of this type; otherwise an :class:`InputError` that names it."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise InputError(f"{name} is {value!r}: give {article} {kind.__name__}.")
+    return value
+
+
 def _checked(name: str, check: Callable[[], Value]) -> Value:
     try:
         return check()

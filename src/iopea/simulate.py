@@ -19,7 +19,7 @@ import numpy as np
 from iopea.errors import InputError
 from iopea.learners.base import Learner
 from iopea.learners.baselines.optimal import Optimal
-from iopea.model import check_count
+from iopea.model import check_count, check_kind
 from iopea.policies import PolicyClass
 from iopea.problems.base import PolicyController, Problem, Simulator, as_policies
 from iopea.problems.stepped import SteppedSimulator
@@ -95,6 +95,8 @@ def run(
     >>> len(result.costs), result.recommendation
     (5000, (9.0,))
     """
+    check_kind("The learner", learner, Learner)
+    check_kind("The simulator", simulator, Simulator)
     steps = check_count("The horizon", steps)
     if steps > MOST_STEPS:
         raise InputError(f"The horizon must be at most {MOST_STEPS} steps, not {steps}.")
@@ -159,6 +161,7 @@ def evaluate(
     simulator: Simulator, policies: Array, steps: int = EVALUATION_STEPS, seed: int = 0
 ) -> Evaluation:
     """Average costs of policies by one long simulation with common random numbers."""
+    check_kind("The simulator", simulator, Simulator)
     points = as_policies(policies)
     steps = check_count("steps", steps, least=EVALUATION_BATCHES)
     estimates = simulator.costs(points, steps, EVALUATION_BATCHES, seed)
@@ -298,7 +301,7 @@ def best_in_class(
     If the system has no exact solution, a coarse net is searched on a short path, then
     successively finer nets around the best points of the net before, the last on a long path.
     """
-    exact = simulator.optimum()
+    exact = check_kind("The simulator", simulator, Simulator).optimum()
     if exact is not None:
         return BestInClass(exact[0], exact[1], 0.0, steps, seed)
     short = min(steps, _SEARCH_STEPS)

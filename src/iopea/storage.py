@@ -32,7 +32,9 @@ _ABANDONED = 60.0
 
 def save_state(state: State, path: str | Path) -> None:
     """Write a state; an existing file is replaced atomically, or left unchanged on an error."""
-    target = Path(path)
+    target = _as_path(path)
+    if not isinstance(state, dict):
+        raise InputError(f"Cannot save {type(state).__name__}: a state is a dictionary.")
     arrays: list[Any] = []
     text = json.dumps(_split(state, arrays))
     clear_drafts(target.parent, target.name)
@@ -99,7 +101,7 @@ def _age(path: Path) -> float:
 
 def load_state(path: str | Path) -> State:
     """Read a state that :func:`save_state` wrote."""
-    source = Path(path)
+    source = _as_path(path)
     try:
         with source.open("rb") as file, zipfile.ZipFile(file) as archive:
             state = _join(json.loads(archive.read(_NESTING)), archive)
@@ -131,7 +133,18 @@ def _split(value: Any, arrays: list[Any]) -> Any:
         return {"dict": {name: _split(part, arrays) for name, part in value.items()}}
     if isinstance(value, list | tuple):
         return [_split(part, arrays) for part in value]
-    return value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise InputError(
+        f"Cannot save {type(value).__name__}: a state consists of numbers, text, lists, "
+        "dictionaries and arrays."
+    )
+
+
+def _as_path(path: Any) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"The path is {path!r}: give the path of a file.")
+    return Path(path)
 
 
 def _join(value: Any, archive: zipfile.ZipFile) -> Any:

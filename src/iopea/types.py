@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
@@ -35,6 +36,29 @@ class Truth(Protocol):
 
     def table(self) -> dict[str, object]:
         """Its table in a problem file, as JSON values."""
+
+
+def real_numbers(values: ArrayLike) -> Array:
+    """Numbers as a new array; text, dates, truth values, complex or masked ones are a TypeError.
+
+    >>> real_numbers([1, 2.5])
+    array([1. , 2.5])
+    >>> real_numbers(["1"])
+    Traceback (most recent call last):
+    TypeError: not numbers
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError("not numbers")
+    given = np.asarray(values)
+    if given.dtype == object and all(_is_real(value) for value in given.ravel()):
+        return given.astype(np.float64)  # fractions, and integers of many digits
+    if given.dtype.kind not in "iuf":
+        raise TypeError("not numbers")
+    return given.astype(np.float64)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def show_policy(policy: Policy, digits: int = 10) -> str:
@@ -121,14 +145,17 @@ def _as_policy(policy: ArrayLike) -> Policy:
     if isinstance(policy, tuple) and all(type(value) is float for value in policy):
         return cast(Policy, policy)  # the form that learners ask for
     try:
-        return tuple(float(x) for x in np.atleast_1d(policy))
-    except (TypeError, ValueError):
-        raise InputError(f"A policy is one or more numbers, not {policy!r}.") from None
+        point = np.atleast_1d(real_numbers(policy))
+    except (TypeError, ValueError, OverflowError):
+        point = np.empty((0, 0))
+    if point.ndim != 1:
+        raise InputError(f"A policy is one or more numbers, not {policy!r}.")
+    return tuple(point.tolist())
 
 
 def _column(name: str, values: ArrayLike) -> Array:
     try:
-        column = np.array(values, dtype=np.float64, ndmin=1)
+        column = np.atleast_1d(real_numbers(values))
     except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"The column {name!r} of a trajectory holds a value that is not a number."

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol
 
 from iopea.errors import InputError
-from iopea.model import check_count
+from iopea.model import check_count, check_kind
 from iopea.problems.base import Problem
 from iopea.state import (
     DAMAGED,
@@ -86,6 +86,7 @@ class Learner(Stateful, ABC):
     steps: int = 0
 
     def __init__(self, problem: Problem, horizon: int | None = None, seed: int = 0) -> None:
+        check_kind("The problem", problem, Problem)
         if not self._suits(problem):
             policies = problem.policy_class
             number = policies.dimension

@@ -156,7 +156,8 @@ class IOPEA(Learner):
         self._radius, self._memory, self._precision = radius, memory, precision
         restarts = restart == "return"
         chooses = chosen.pooled and not restarts and problem.can_choose
-        self.player = copy(as_player(play or ("frugal" if chooses else "maximal")))
+        usual = "frugal" if chooses else "maximal"
+        self.player = copy(as_player(usual if play is None else play))
         if self.player.chooses and not chooses:
             raise InputError(_no_choice(self.player, problem, chosen, restarts))
         self._pool = _pool(

@@ -36,6 +36,7 @@ from iopea.types import (
     Rollout,
     State,
     Trajectory,
+    real_numbers,
     show_policy,
 )
 
@@ -478,9 +479,12 @@ class Problem:
     def as_start(self, start: Policy | float) -> Policy:
         """A policy in force, which must be one of the class."""
         try:
-            point = tuple(map(float, np.atleast_1d(start)))
-        except (TypeError, ValueError):
-            raise InputError(f"The start is {start!r}: give the parameters of a policy.") from None
+            given = np.atleast_1d(real_numbers(start))
+        except (TypeError, ValueError, OverflowError):
+            given = np.empty((0, 0))
+        if given.ndim != 1:
+            raise InputError(f"The start is {start!r}: give the parameters of a policy.")
+        point = tuple(given.tolist())
         if not self.policy_class.contains(point):
             raise InputError(
                 f"The start {show_policy(point)} is not a policy of the class: give "
@@ -495,8 +499,8 @@ class Problem:
         if not self._system.holds_stock:
             raise InputError(f"A {self.kind} problem has no stock to begin with.")
         try:
-            values = np.array(state, dtype=np.float64)
-        except (TypeError, ValueError):
+            values = real_numbers(state)
+        except (TypeError, ValueError, OverflowError):
             values = np.empty(0)
         if values.shape != (len(names),) or not (np.isfinite(values) & (values >= 0)).all():
             raise InputError(
@@ -904,5 +908,12 @@ class Simulator(Stateful, ABC):
 
 def as_policies(policies: Array) -> Array:
     """Policies as an array (n, d)."""
-    array = np.asarray(policies, dtype=np.float64)
+    try:
+        array = real_numbers(policies)
+    except (TypeError, ValueError, OverflowError):
+        array = np.empty(())
+    if array.ndim not in (1, 2) or not np.isfinite(array).all():
+        raise InputError(
+            f"The policies are {policies!r}: give rows of finite numbers, one for each parameter."
+        )
     return array[:, None] if array.ndim == 1 else array

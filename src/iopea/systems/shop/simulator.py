@@ -9,6 +9,7 @@ from typing import TypeGuard
 import numpy as np
 
 from iopea.demand import Demand, DemandStream
+from iopea.errors import InputError
 from iopea.problems.base import PolicyController, Problem, Simulator, as_policies
 from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
@@ -26,6 +27,10 @@ class DemandSimulator(Simulator):
 
     def __init__(self, problem: Problem, demand: Demand, seed: int = 0) -> None:
         super().__init__(problem, demand, seed)
+        if not hasattr(demand, "stream"):
+            raise InputError(
+                f"The demand is {demand!r}: give a law of demand, such as Poisson(mean=3)."
+            )
         self._stream: DemandStream = demand.stream(seed_for("demand", seed))
 
     def costs(self, policies: Array, steps: int, batches: int, seed: int) -> Estimates:
