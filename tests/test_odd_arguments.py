@@ -34,7 +34,7 @@ CASES = {
     "text": (lambda: told(["5"]), NO_NUMBER),
     "dates": (lambda: told(DATES), NO_NUMBER),
     "complex": (lambda: told([5 + 0j]), NO_NUMBER),
-    "truth values": (lambda: told([True]), NO_NUMBER),
+    "a truth value": (lambda: told(True), NO_NUMBER),
     "nothing": (lambda: told([None]), NO_NUMBER),
     "beyond double range": (lambda: told([10**400]), NO_NUMBER),
     "ragged": (lambda: told([[1.0], [2.0, 3.0]]), NO_NUMBER),

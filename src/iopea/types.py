@@ -39,7 +39,9 @@ class Truth(Protocol):
 
 
 def real_numbers(values: ArrayLike) -> Array:
-    """Numbers as a new array; text, dates, truth values, complex or masked ones are a TypeError.
+    """Numbers as a new array; text, dates, a truth value, complex or masked ones are a TypeError.
+
+    A list of truth values is one of zeros and ones.
 
     >>> real_numbers([1, 2.5])
     array([1. , 2.5])
@@ -52,7 +54,7 @@ def real_numbers(values: ArrayLike) -> Array:
     given = np.asarray(values)
     if given.dtype == object and all(_is_real(value) for value in given.ravel()):
         return given.astype(np.float64)  # fractions, and integers of many digits
-    if given.dtype.kind not in "iuf":
+    if given.dtype.kind not in ("biuf" if given.ndim else "iuf"):
         raise TypeError("not numbers")
     return given.astype(np.float64)
 
