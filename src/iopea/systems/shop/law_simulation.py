@@ -27,7 +27,14 @@ from iopea.seeds import seed_for
 from iopea.state import Part, numbers, optional, parts, shaped
 from iopea.systems.shop.dependence import dependence
 from iopea.systems.shop.product_limit import ProductLimit, shares_of
-from iopea.systems.shop.simulated import FEWEST_GROUPS, NEGLIGIBLE, REACHED, Simulated, lower_limit
+from iopea.systems.shop.simulated import (
+    FEWEST_GROUPS,
+    NEGLIGIBLE,
+    REACHED,
+    ROUNDING,
+    Simulated,
+    lower_limit,
+)
 from iopea.systems.shop.tally import Law, Tally, strata
 from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
 
@@ -48,6 +55,8 @@ _HIDDEN, _FURTHER = 3.0, 0.05
 #: Least gain of a bold choice if demand was so large, as a share of its extra cost by estimate:
 #: 1/√n after n records, and at most this.
 _WORTH = 0.25
+#: Multiples of the best policy that are tried beside a net of several parameters.
+_SOMEWHAT = np.array([1.02, 1.05, 1.1, 1.2])
 #: Least and largest length of the first path of a search, and policy-periods of each of its rounds.
 _SHORT_PATH, _FIRST_PATH, _ROUND = 256, 1024, 2**19
 #: Candidates compared on the last path.
@@ -400,6 +409,8 @@ class LawSimulation(Simulated):
         def larger(periods: int) -> Array:
             return self._completed(law, rng.permutation(periods), far)
 
+        if policies.shape[1] > 1:
+            policies = np.vstack([policies, self._somewhat_above(best)])
         finalists, costs = self._search(policies, larger, best)
         bolder = finalists[costs.argmin()]
         both, path = np.array([best, bolder]), draw(_LEAST_PATH)
@@ -425,6 +436,16 @@ class LawSimulation(Simulated):
         nothing, least = self._means(path, both)
         worth = min(_WORTH, 1 / math.sqrt(self._periods))
         return self._least if nothing - least > max(worth * (after - before), 0.0) else None
+
+    def _somewhat_above(self, best: Policy) -> Array:
+        """Policies of the class above one of a net, whose next points may be too far to pay."""
+        known = self._problem.policy_class
+        low, high = self._policies.min(axis=0), self._policies.max(axis=0)
+        points = np.clip(np.array(best) * _SOMEWHAT[:, None], low, np.maximum(high, best))
+        if isinstance(known, Box) and known.step:
+            start = np.array(known.low)
+            points = start + known.step * np.ceil((points - start) / known.step - ROUNDING)
+        return np.array([best, *(point for point in points if known.contains(point))])
 
     def means_of(self, policies: Array) -> Array:
         """Estimated costs of any policies from all records."""
