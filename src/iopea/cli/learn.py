@@ -100,12 +100,11 @@ def learn(
         "radius": radius,
     }
     given = {name: value for name, value in options.items() if value is not None}
+    held = given.get("state")
     if "state" not in inspect.signature(kind).parameters:
-        held = given.pop("state", None)  # the shop begins with it all the same
-        chosen = _settings(kind, given, settings or [])
-    else:
-        chosen = _settings(kind, given, settings or [])
-        held = chosen.get("state")
+        given.pop("state", None)  # the shop begins with it all the same
+    chosen = _settings(kind, given, settings or [])
+    held = chosen.get("state", held)
 
     def make(seed: int = 0) -> iopea.Learner:
         return kind(problem, horizon=horizon, seed=seed, **chosen)

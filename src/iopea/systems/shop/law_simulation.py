@@ -400,7 +400,7 @@ class LawSimulation(Simulated):
         demand was as large as these few allow, this policy gains the share 1/√n of what it costs
         if demand is as estimated. The more records could have shown it, the less it gains.
         """
-        law = self._tally.law(None, hidden=max(_HIDDEN, math.log(self._periods)))
+        law = self._tally.law(None, hidden=self._unseen)
         if not law.beyond > 0 or not law.values.size:
             return None
         unit = max(np.diff(law.values).min(initial=law.last), self._tally.width)
@@ -415,11 +415,20 @@ class LawSimulation(Simulated):
         bolder = finalists[costs.argmin()]
         both, path = np.array([best, bolder]), draw(_LEAST_PATH)
         before, after = self._means(path, both)
-        worth = min(_WORTH, 1 / math.sqrt(self._periods))
-        if costs[-1] - costs.min() <= max(worth * (after - before), 0.0):
+        if costs[-1] - costs.min() <= max(self._worth * (after - before), 0.0):
             return None
         held = self._stock_of(path, both)
         return tuple(map(float, bolder)) if held[1] > held[0] else None
+
+    @property
+    def _unseen(self) -> float:
+        """Records that may have had larger demand than they could show."""
+        return max(_HIDDEN, math.log(self._periods))
+
+    @property
+    def _worth(self) -> float:
+        """Least gain of a bold choice, as a share of its extra cost by estimate."""
+        return min(_WORTH, 1 / math.sqrt(self._periods))
 
     def _showing(self, best: Policy, draw: Draw, rng: np.random.Generator) -> Policy | None:
         """The policy that holds least, if that may pay, where holding nothing seems best.
@@ -430,12 +439,11 @@ class LawSimulation(Simulated):
             return None
         both, path = np.array([best, self._least]), draw(_LEAST_PATH)
         before, after = self._means(path, both)
-        unseen = max(_HIDDEN, math.log(self._periods))
-        at = rng.permutation(path.size)[: round(path.size * unseen / (self._periods + unseen))]
+        share = self._unseen / (self._periods + self._unseen)
+        at = rng.permutation(path.size)[: round(path.size * share)]
         path[at] = self._endless
         nothing, least = self._means(path, both)
-        worth = min(_WORTH, 1 / math.sqrt(self._periods))
-        return self._least if nothing - least > max(worth * (after - before), 0.0) else None
+        return self._least if nothing - least > max(self._worth * (after - before), 0.0) else None
 
     def _somewhat_above(self, best: Policy) -> Array:
         """Policies of the class above one of a net, whose next points may be too far to pay."""
