@@ -17,7 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from iopea.errors import InputError
-from iopea.learners.base import Learner
+from iopea.learners.base import Learner, first_difference
 from iopea.learners.baselines.optimal import Optimal
 from iopea.model import check_count, check_kind
 from iopea.policies import PolicyClass
@@ -100,6 +100,7 @@ def run(
     steps = check_count("The horizon", steps)
     if steps > MOST_STEPS:
         raise InputError(f"The horizon must be at most {MOST_STEPS} steps, not {steps}.")
+    _check_same(learner.problem, simulator.problem)
     if learner.oracle:
         learner.see(_TrueSystem(simulator, best))
     costs = np.empty(steps)
@@ -127,6 +128,19 @@ def run(
         survivors=learner.survivors,
         effective_alpha=learner.effective_alpha,
         records=learner.records,
+    )
+
+
+def _check_same(mine: Problem, true: Problem) -> None:
+    """Refuse a learner and a simulator of different systems or policies."""
+    if (mine.system, mine.family) == (true.system, true.family):
+        return
+    where, one, other = first_difference("problem", mine.describe(), true.describe())
+    shown = f"{where} is {one!r} for the learner and {other!r} for the simulator"
+    raise InputError(
+        "The learner and the simulator are of different problems"
+        + (f": {shown}." if one != other else ": their functions differ.")
+        + " To see what a wrong model does, ask, play and tell in a loop of your own."
     )
 
 
@@ -163,6 +177,12 @@ def evaluate(
     """Average costs of policies by one long simulation with common random numbers."""
     check_kind("The simulator", simulator, Simulator)
     points = as_policies(policies)
+    parameters = simulator.problem.policy_class.dimension
+    if points.shape[1] != parameters:
+        raise InputError(
+            f"The policies have {points.shape[1]} parameters, but those of a "
+            f"{simulator.problem.kind} problem have {parameters} here: give rows of {parameters}."
+        )
     steps = check_count("steps", steps, least=EVALUATION_BATCHES)
     estimates = simulator.costs(points, steps, EVALUATION_BATCHES, seed)
     per_batch = estimates.sums / estimates.sizes[:, None]

@@ -475,7 +475,7 @@ class BlocksSimulator(Simulator):
         super().__init__(Blocks(), None, seed)
         self.rng, self.played = np.random.default_rng(seed), []
 
-    def play(self, policy, steps, until_start=False):
+    def _play(self, policy, steps, until_start=False):
         costs = (self.rng.random(steps) < MEANS[int(policy[0])]).astype(float)
         self.played.append((policy[0], steps))
         return Rollout(Trajectory(policy, cost=costs), costs)
@@ -506,8 +506,8 @@ def test_paired_works_across_paths_that_are_not_shared():
     class Daily(BlocksSimulator):
         """Reports in small pieces, so that there are batches to learn a variance from."""
 
-        def play(self, policy, steps, until_start=False):
-            return super().play(policy, min(steps, 16), until_start)
+        def _play(self, policy, steps, until_start=False):
+            return super()._play(policy, min(steps, 16), until_start)
 
     result = iopea.run(IOPEA(Blocks()), Daily(2), 60_000)
     assert result.recommendation == (5.0,)

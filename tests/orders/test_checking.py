@@ -137,7 +137,7 @@ class ToySimulator(Simulator):
         super().__init__(problem, None, seed)
         self.rng = None
 
-    def play(self, policy, steps, until_start=False):
+    def _play(self, policy, steps, until_start=False):
         if self.rng is None:
             own = 0 if self.problem.system.common else 1 + int(policy[0])
             self.rng = np.random.default_rng([self.seed, own])

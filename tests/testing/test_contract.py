@@ -184,7 +184,7 @@ class Asking(Simulator):
         answered, time = rng.random((steps, 2)).T
         return np.where(answered < self.truth.share, -self.truth.mean * np.log1p(-time), np.inf)
 
-    def play(self, policy, steps, until_start=False):
+    def _play(self, policy, steps, until_start=False):
         times = self.times(self.rng, 0 if until_start else steps)
         waited = np.minimum(times, policy[0])
         costs = self.problem.system.costs(times, policy[0])

@@ -169,7 +169,7 @@ class Learner(Stateful, ABC):
         }
         for key, mine in expected.items():
             if state.get(key) != mine:
-                where, theirs, own = _difference(key, state.get(key), mine)
+                where, theirs, own = first_difference(key, state.get(key), mine)
                 raise InputError(
                     f"Cannot load a state whose {where} is {theirs!r}: this learner's is {own!r}."
                 )
@@ -261,12 +261,12 @@ class Learner(Stateful, ABC):
         restore(self, state)
 
 
-def _difference(name: str, one: Any, other: Any) -> tuple[str, Any, Any]:
+def first_difference(name: str, one: Any, other: Any) -> tuple[str, Any, Any]:
     """The first entry in which two values differ, by its name."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in {**other, **one}:
             if one.get(key) != other.get(key):
-                return _difference(f"{name}.{key}", one.get(key), other.get(key))
+                return first_difference(f"{name}.{key}", one.get(key), other.get(key))
     return name, one, other
 
 

@@ -195,7 +195,7 @@ class Trial:
         """One path of policy i, in two halves."""
         simulator = self.problem.simulator(self.truth, seed)
         parts = (self.steps - self.steps // 2, self.steps // 2)
-        return [simulator.play(self._policy(i), part).trajectory for part in parts if part]
+        return [simulator._play(self._policy(i), part).trajectory for part in parts if part]
 
     def _policy(self, i: np.intp) -> Policy:
         return tuple(map(float, self.policies[i]))

@@ -40,6 +40,9 @@ from iopea.types import (
     show_policy,
 )
 
+#: Most steps of one play: its records are kept in memory.
+MOST_PLAYED = 10**8
+
 #: How a policy acts: ``order(state, parameters, signal)``.
 Rule = Callable[[Any, Any, Any], Any]
 
@@ -478,16 +481,20 @@ class Problem:
 
     def as_start(self, start: Policy | float) -> Policy:
         """A policy in force, which must be one of the class."""
+        return self.as_policy(start, "start")
+
+    def as_policy(self, policy: Policy | float, name: str = "policy") -> Policy:
+        """A policy of the class, from its parameters."""
         try:
-            given = np.atleast_1d(real_numbers(start))
+            given = np.atleast_1d(real_numbers(policy))
         except (TypeError, ValueError, OverflowError):
             given = np.empty((0, 0))
         if given.ndim != 1:
-            raise InputError(f"The start is {start!r}: give the parameters of a policy.")
+            raise InputError(f"The {name} is {policy!r}: give the parameters of a policy.")
         point = tuple(given.tolist())
         if not self.policy_class.contains(point):
             raise InputError(
-                f"The start {show_policy(point)} is not a policy of the class: give "
+                f"The {name} {show_policy(point)} is not a policy of the class: give "
                 f"{self.policy_class.described}."
             )
         return point
@@ -839,13 +846,26 @@ class Simulator(Stateful, ABC):
         """The best policy and its cost, where they can be computed exactly."""
         return None
 
+    def play(self, policy: Policy | float, steps: int, until_start: bool = False) -> Rollout:
+        """Play a policy from the present state on; with ``until_start``, stop early at s_1.
+
+        It must be a policy of the class, or the one that brings the system back to s_1.
+        """
+        if check_count("The number of steps", steps, least=0) > MOST_PLAYED:
+            raise InputError(
+                f"Cannot play {steps} steps at once: play at most {MOST_PLAYED}, several times."
+            )
+        if not isinstance(policy, tuple) or policy != self.problem.restart_policy:
+            policy = self.problem.as_policy(policy)
+        return self._play(policy, int(steps), bool(until_start))
+
     @abstractmethod
-    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
-        """Play a policy from the present state on; with ``until_start``, stop early at s_1."""
+    def _play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+        """Play any policy, which need not be checked."""
 
     def carry_out(self, play: Play, most: int) -> Rollout:
         """Play what a learner asks for, for at most ``most`` steps."""
-        steps = min(play.steps, most)
+        steps = min(play.steps, most, MOST_PLAYED)
         if isinstance(play.policy, Controller):
             return self.drive(play.policy, steps, play.copies)
         return self.play(play.policy, steps, play.until_start)
@@ -869,7 +889,7 @@ class Simulator(Stateful, ABC):
         averages = np.empty(len(policies))
         for number, policy in enumerate(policies):
             system = self.problem.simulator(self.truth, self.seed)
-            rollout = system.play(tuple(map(float, policy)), steps)
+            rollout = system._play(tuple(map(float, policy)), steps)
             averages[number] = rollout.costs.sum() / (rollout.elapsed or steps)
         return averages
 

@@ -369,7 +369,7 @@ class HardSimulator(Simulator):
         self._shown = np.zeros(len(instance.columns) - 1)
         self._costs = np.zeros(instance.reveal)
 
-    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+    def _play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play an arm after the episode in progress; with ``until_start``, stop when that ends."""
         instance = self.problem.system
         if until_start:

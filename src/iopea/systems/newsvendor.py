@@ -339,7 +339,7 @@ class NewsvendorSimulator(DemandSimulator):
     P(D <= θ) >= p/(h + p), or the better one of its neighbours in the class.
     """
 
-    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+    def _play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play a quantity; with ``until_start``, no period is needed."""
         demand = self._stream.draw(0 if until_start else steps)
         sales = np.minimum(demand, policy[0])

@@ -95,9 +95,9 @@ class ArmsPlayed(HardSimulator):
         self.excess = 0.0
         self._running = 0
 
-    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+    def _play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play an arm, after the rest of the episode in progress."""
-        rollout = super().play(policy, steps, until_start)
+        rollout = super()._play(policy, steps, until_start)
         phase = rollout.trajectory["phase"]
         first = int(np.append(np.flatnonzero(phase == 0), phase.size)[0])
         self._add(first)

@@ -52,7 +52,7 @@ class FiniteSimulator(Simulator):
         self._rng = Generator(PCG64(seed_for("dynamics", seed)))
         self._at = 0
 
-    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+    def _play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play a policy from the present state on; with ``until_start``, stop in state 0."""
         actions = self._actions(np.array([policy]))[0]
         before = self._rng.bit_generator.state

@@ -84,7 +84,7 @@ class QueueSimulator(SteppedSimulator):
         self._bits = np.random.PCG64(seed_for("queue", seed))
         self._jobs = 0
 
-    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+    def _play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Serve at these rates from the present state; with ``until_start``, until it is empty.
 
         In continuous time a step costs w(θ_s) times its length, plus C for a miss; its length

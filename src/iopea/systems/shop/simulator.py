@@ -64,7 +64,7 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
         """Begin with this stock on hand and on order."""
         self._held = state.copy()
 
-    def play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
+    def _play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
         """Play a policy from the present state on; with ``until_start``, until the stock is 0."""
         system, family = self.problem.system, self.problem.family
         before = self._stream.state_dict() if until_start else None
