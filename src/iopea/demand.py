@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from scipy.special import betainc, betaincc, gammainc, gammaincc, ndtr
 
-from iopea.errors import InputError, unknown
+from iopea.errors import InputError, shown, unknown
 from iopea.model import Model, NonNegative, Number, Positive, Probability
 from iopea.state import Noise, Stateful, parts
 from iopea.types import Array
@@ -107,7 +107,9 @@ class DemandStream(Stateful):
     def draw(self, n: int) -> Array:
         """Draw the demand of the next n periods."""
         if n < 0:
-            raise InputError(f"Cannot draw {n!r} demands: ask for a whole number of at least 0.")
+            raise InputError(
+                f"Cannot draw {shown(n)} demands: ask for a whole number of at least 0."
+            )
         draws = self.demand._draw(self._law, n).astype(np.float64, copy=False)
         np.clip(draws, 0.0, self.demand.maximum, out=draws)
         if self.demand.zero_probability > 0:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from reprlib import repr as short
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,11 +17,13 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
+from iopea.model import real_numbers
 from iopea.types import Array, Indices, Mask
 
 Policy = TypeVar("Policy")
 
+MOST_POLICIES = 10**9
 MOST_CLASSES = 4_000  # the width of keys with three or more components needs all pairs
 
 ROWS_AT_ONCE = 512  # rows that the transitivity check multiplies at a time
@@ -407,18 +408,21 @@ def _largest_antichain(informs: Mask) -> int:
 
 def _checked_size(n: Any) -> int:
     """The number of policies."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-        raise InputError(f"An order needs a whole number of policies of at least 1, not {n!r}.")
+    whole = isinstance(n, (int, np.integer)) and not isinstance(n, bool)
+    if not whole or not 1 <= n <= MOST_POLICIES:
+        raise InputError(
+            f"An order needs a whole number of policies from 1 to {MOST_POLICIES}, not {shown(n)}."
+        )
     return int(n)
 
 
 def _checked_keys(keys: ArrayLike) -> Array:
     """Keys as an array (n, m) of finite numbers."""
     try:
-        values = np.array(keys, dtype=np.float64)
-    except (TypeError, ValueError):
+        values = real_numbers(keys)
+    except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"The keys {short(keys)} are not numbers, the same count for each policy."
+            f"The keys {shown(keys)} are not numbers, the same count for each policy."
         ) from None
     if values.ndim not in (1, 2) or values.size == 0:
         raise InputError(
@@ -445,7 +449,12 @@ def _checked_prefer(prefer: ArrayLike | None, among: Indices) -> Array:
 
 def _checked_matrix(matrix: ArrayLike) -> Mask:
     """A boolean matrix, checked to be reflexive and transitive."""
-    given = np.asarray(matrix)
+    try:
+        given = real_numbers(matrix)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"The matrix {shown(matrix)} is not one of zeros and ones, with rows of equal length."
+        ) from None
     if given.ndim != 2 or given.shape[0] != given.shape[1] or given.size == 0:
         raise InputError(f"A matrix of shape {given.shape}: use (n, n), with n above 0.")
     unclear = (given != 0) & (given != 1)

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from iopea.errors import InputError, unknown
+from iopea.errors import InputError, shown, unknown
 
 Value = TypeVar("Value")
+
+#: What a value should be, by a part of the name of Pydantic's error.
+_KINDS = {
+    "too_short": "a list with at least one value",
+    "missing": "a longer list",
+    "tuple": "a list",
+    "list": "a list",
+    "bool": "true or false",
+    "string": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "path": "the path of a file",
+    "callable": "a function",
+    "dict": "a table",
+    "mapping": "a table",
+    "model": "a table",
+    "instance": "an object of the right kind",
+    "frozen": "left as it is",
+}
 
 #: Larger numbers could overflow when they are multiplied.
 LARGEST = 1e300
@@ -47,8 +70,49 @@ def _sentence(model: type[Model], error: ValidationError) -> InputError:
             text = str(first["ctx"]["error"])
             complete = not key or text[0].isupper() or text.split()[0] in first["loc"]
             return InputError(text if complete else f"{key} {text}")
-        case _:
-            return InputError(f"{key} is {first['input']!r}: {first['msg']}.")
+        case kind:
+            return InputError(f"{key} must be {_right(kind, first)}, not {shown(first['input'])}.")
+
+
+def _right(kind: str, error: Mapping[str, Any]) -> str:
+    """What would be right where a value is of the wrong kind, or out of range."""
+    context = error.get("ctx", {})
+    limits = {"ge": "of at least", "gt": "above", "le": "of at most", "lt": "below"}
+    for key, words in limits.items():
+        if key in context:
+            return f"a number {words} {context[key]:g}"
+    if kind == "literal_error":
+        return f"one of {context['expected'].replace(' or ', ', ')}"
+    for part, words in _KINDS.items():
+        if part in kind:
+            return words
+    text = str(error["msg"])
+    return text[0].lower() + text[1:]
+
+
+def real_numbers(values: ArrayLike) -> NDArray[np.float64]:
+    """Numbers as a new array; text, dates, a truth value, complex or masked ones are a TypeError.
+
+    A list of truth values is one of zeros and ones.
+
+    >>> real_numbers([1, 2.5])
+    array([1. , 2.5])
+    >>> real_numbers(["1"])
+    Traceback (most recent call last):
+    TypeError: not numbers
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError("not numbers")
+    given = np.asarray(values)
+    if given.dtype == object and all(_is_real(value) for value in given.ravel()):
+        return given.astype(np.float64)  # fractions, and integers of many digits
+    if given.dtype.kind not in ("biuf" if given.ndim else "iuf"):
+        raise TypeError("not numbers")
+    return given.astype(np.float64)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _number(value: Any) -> float:
@@ -57,43 +121,84 @@ def _number(value: Any) -> float:
         with contextlib.suppress(OverflowError):
             number = float(value)
     if not abs(number) <= LARGEST:
-        raise ValueError(f"must be a finite number, not {value!r}.")
+        raise ValueError(f"must be a finite number, not {shown(value)}.")
     return number
 
 
 def _nonnegative(value: Any) -> float:
     if (number := _number(value)) < 0:
-        raise ValueError(f"must be a finite number of at least 0, not {value!r}.")
+        raise ValueError(f"must be a finite number of at least 0, not {shown(value)}.")
     return number
 
 
 def _positive(value: Any) -> float:
-    if (number := _number(value)) <= 0:
-        raise ValueError(f"must be a finite number above 0, not {value!r}.")
+    if (number := _number(value)) < 1 / LARGEST:
+        raise ValueError(f"must be a finite number above 0, not {shown(value)}.")
     return number
 
 
 def _probability(value: Any) -> float:
     if not 0 <= (number := _number(value)) <= 1:
-        raise ValueError(f"must lie between 0 and 1, not {value!r}.")
+        raise ValueError(f"must lie between 0 and 1, not {shown(value)}.")
     return number
 
 
 def _share(value: Any) -> float:
-    if not 0 < (number := _number(value)) < 1:
-        raise ValueError(f"must lie strictly between 0 and 1, not {value!r}.")
+    if not 1 / LARGEST <= (number := _number(value)) < 1:
+        raise ValueError(f"must lie strictly between 0 and 1, not {shown(value)}.")
     return number
 
 
-def _count(value: Any, least: int = 0) -> int:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ValueError(f"must be a whole number of at least {least}, not {value!r}.")
+def _count(value: Any, least: int = 0, most: float = math.inf) -> int:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or not least <= value <= most:
+        upper = "" if math.isinf(most) else f" and at most {shown(most)}"
+        raise ValueError(f"must be a whole number of at least {least}{upper}, not {shown(value)}.")
     return int(value)
 
 
-def check_count(name: str, value: Any, least: int = 1) -> int:
-    """An integer of at least ``least``; otherwise an :class:`InputError` that names it."""
-    return _checked(name, lambda: _count(value, least))
+def check_count(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
+    """An integer in a range; otherwise an :class:`InputError` that names it."""
+    return _checked(name, lambda: _count(value, least, most))
+
+
+def check_seed(value: Any) -> int:
+    """A seed: an integer of at most 128 bits; otherwise an :class:`InputError`."""
+    return check_count("seed", value, 0, 2**128 - 1)
+
+
+def check_choice(name: str, value: Any, known: Sequence[str]) -> str:
+    """One of some words; otherwise an :class:`InputError` that names it."""
+    if not isinstance(value, str):
+        raise InputError(
+            f"{name} must be one of {', '.join(map(repr, known))}, not {shown(value)}."
+        )
+    if value not in known:
+        raise unknown(name, value, known)
+    return value
+
+
+def check_numbers(name: str, value: Any) -> NDArray[np.float64]:
+    """Finite numbers as an array of any shape; otherwise an :class:`InputError` that names it."""
+    try:
+        values = real_numbers(value)
+    except (TypeError, ValueError, OverflowError):
+        values = np.array(np.nan)
+    if not (np.abs(values) <= LARGEST).all():
+        raise InputError(f"{name} must be finite numbers, not {shown(value)}.")
+    return values
+
+
+def check_path(name: str, value: Any) -> Path:
+    """A path; otherwise an :class:`InputError` that names it."""
+    if not isinstance(value, str | os.PathLike) or "\0" in os.fspath(value):
+        raise InputError(f"{name} is {shown(value)}: give the path of a file.")
+    return Path(value)
+
+
+def check_number(name: str, value: Any) -> float:
+    """A finite number; otherwise an :class:`InputError` that names it."""
+    return _checked(name, lambda: _number(value))
 
 
 def check_share(name: str, value: Any) -> float:
@@ -115,7 +220,7 @@ def check_kind(name: str, value: Value, kind: Any) -> Value:
     """A value of this type; otherwise an :class:`InputError` that names it."""
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
-        raise InputError(f"{name} is {value!r}: give {article} {kind.__name__}.")
+        raise InputError(f"{name} is {shown(value)}: give {article} {kind.__name__}.")
     return value
 
 
@@ -145,7 +250,7 @@ def made_of(kind: str, given: object, base: Any, known: Mapping[str, type[Value]
         return cast(Value, given())
     if not isinstance(given, str):
         raise InputError(
-            f"A {kind} is a name, a class or an instance of {base.__name__}, not {given!r}."
+            f"A {kind} is a name, a class or an instance of {base.__name__}, not {shown(given)}."
         )
     if given not in known:
         raise unknown(kind, given, known)

@@ -9,13 +9,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from reprlib import repr as short
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
+from iopea.model import check_numbers, check_positive, real_numbers
 from iopea.types import Array, Mask
 
 MOST_POINTS = 50_000_000
@@ -48,11 +48,11 @@ def default_radius(extent: float, horizon: float | None = None) -> float:
     (0.0035, 0.0035, 0.0007)
     """
     if not 0 <= extent < math.inf:
-        raise InputError(f"An extent must be a finite number of at least 0, not {extent!r}.")
+        raise InputError(f"An extent must be a finite number of at least 0, not {shown(extent)}.")
     if horizon is None:
         return extent / DEFAULT_POINTS or 1.0
     if not 1 <= horizon < math.inf:
-        raise InputError(f"A horizon must be a finite number of at least 1, not {horizon!r}.")
+        raise InputError(f"A horizon must be a finite number of at least 1, not {shown(horizon)}.")
     return extent / max(DEFAULT_POINTS, math.sqrt(horizon)) or 1.0
 
 
@@ -139,10 +139,16 @@ class PolicyClass(ABC):
         >>> Box(0, 7, step=0.1).contains([0.3]), Box(0, 7).contains([7.5])
         (True, False)
         """
-        if len(policy) != self.dimension:
+        if not self._has_parameters(policy):
             return False
         net = self.net(self.extent or 1.0)
         return bool((np.abs(net - np.array(policy)).max(axis=1) <= self._as_written).any())
+
+    def _has_parameters(self, policy: Sequence[float]) -> bool:
+        """Whether these are numbers, one for each coordinate."""
+        if isinstance(policy, tuple) and all(type(value) is float for value in policy):
+            return len(policy) == self.dimension
+        return check_numbers("A policy", policy).shape == (self.dimension,)
 
     @property
     def described(self) -> str:
@@ -350,7 +356,7 @@ class Box(PolicyClass):
 
     def contains(self, policy: Sequence[float]) -> bool:
         """Whether a policy lies in the box, and on its grid of steps."""
-        if len(policy) != self.dimension:
+        if not self._has_parameters(policy):
             return False
         near = self._as_written
         for axis, value in enumerate(policy):
@@ -443,9 +449,7 @@ class Box(PolicyClass):
     def _spacing(self, axis: int, radius: float) -> float:
         if self.step is not None:
             return self.step[axis]
-        if isinstance(radius, bool) or not 0 < radius < math.inf:
-            raise InputError(f"A radius must be a finite number above 0, not {radius!r}.")
-        return float(radius * self.scales[axis])
+        return float(check_positive("A radius", radius) * self.scales[axis])
 
     def _size(self, axis: int, radius: float) -> int:
         """Number of grid points of an axis."""
@@ -505,9 +509,9 @@ class Finite(PolicyClass):
 
     def __init__(self, points: ArrayLike) -> None:
         try:
-            values = np.array(points, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InputError(f"The points {short(points)} are not rows of numbers.") from None
+            values = real_numbers(points)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"The points {shown(points)} are not rows of numbers.") from None
         if values.ndim not in (1, 2) or values.size == 0:
             raise InputError(
                 f"The points have shape {values.shape}: use (n,) or (n, d), not empty."
@@ -522,7 +526,7 @@ class Finite(PolicyClass):
         self._values = values
 
     def __repr__(self) -> str:
-        return f"Finite({short(self._values.tolist())})"
+        return f"Finite({shown(self._values.tolist())})"
 
     @property
     def points(self) -> Array:
@@ -569,9 +573,13 @@ def _refuse_duplicates(values: Array) -> None:
 
 def _numbers(name: str, value: ArrayLike) -> tuple[float, ...]:
     try:
-        values = np.atleast_1d(np.array(value, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number or one for each axis, not {value!r}.") from None
+        values = np.atleast_1d(real_numbers(value))
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"{name} must be a number or one for each axis, not {shown(value)}."
+        ) from None
     if values.ndim != 1 or values.size == 0 or not np.isfinite(values).all():
-        raise InputError(f"{name} must be a finite number or one for each axis, not {value!r}.")
+        raise InputError(
+            f"{name} must be a finite number or one for each axis, not {shown(value)}."
+        )
     return tuple(values.tolist())

@@ -22,6 +22,7 @@ import numpy as np
 
 from iopea.errors import InputError, unknown
 from iopea.information_order import InformationOrder
+from iopea.model import check_path
 from iopea.problems.base import Problem
 from iopea.systems import PROBLEMS
 from iopea.types import Array, Claim, Truth
@@ -36,12 +37,13 @@ ORDER = "order"
 
 def read_problem(path: str | Path) -> tuple[Problem, Truth]:
     """Read a problem file; an error message names the file and the value."""
-    return _read(Path(path), lambda text: parse_problem(text, Path(path).parent))
+    source = check_path("The problem file", path)
+    return _read(source, lambda text: parse_problem(text, source.parent))
 
 
 def read_order(path: str | Path) -> OrderTable:
     """Read the optional table ``[order]`` of a problem file."""
-    return _read(Path(path), parse_order)
+    return _read(check_path("The problem file", path), parse_order)
 
 
 def _read(source: Path, parse: Callable[[str], Content]) -> Content:

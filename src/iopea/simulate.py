@@ -16,10 +16,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
 from iopea.learners.base import Learner, first_difference
 from iopea.learners.baselines.optimal import Optimal
-from iopea.model import check_count, check_kind
+from iopea.model import check_count, check_kind, check_seed
 from iopea.policies import PolicyClass
 from iopea.problems.base import PolicyController, Problem, Simulator, as_policies
 from iopea.problems.stepped import SteppedSimulator
@@ -34,6 +34,8 @@ Watcher = Callable[[Learner, int], None]
 
 #: Longest run: the cost of each step is kept in memory.
 MOST_STEPS = 10**9
+#: Most threads or processes.
+MOST_WORKERS = 4096
 #: Steps and batches of the sample path on which policies are compared.
 EVALUATION_STEPS = 8_000_000
 EVALUATION_BATCHES = 64
@@ -97,9 +99,10 @@ def run(
     """
     check_kind("The learner", learner, Learner)
     check_kind("The simulator", simulator, Simulator)
-    steps = check_count("The horizon", steps)
-    if steps > MOST_STEPS:
-        raise InputError(f"The horizon must be at most {MOST_STEPS} steps, not {steps}.")
+    steps = check_count("The horizon", steps, most=MOST_STEPS)
+    if watch is not None and not callable(watch):
+        raise InputError(f"watch is {shown(watch)}: give a function of the learner and the steps.")
+    best = None if best is None else simulator.problem.as_policy(best, "best policy")
     _check_same(learner.problem, simulator.problem)
     if learner.oracle:
         learner.see(_TrueSystem(simulator, best))
@@ -136,17 +139,23 @@ def _check_same(mine: Problem, true: Problem) -> None:
     if (mine.system, mine.family) == (true.system, true.family):
         return
     where, one, other = first_difference("problem", mine.describe(), true.describe())
-    shown = f"{where} is {one!r} for the learner and {other!r} for the simulator"
+    differ = f"{where} is {shown(one)} for the learner and {shown(other)} for the simulator"
     raise InputError(
         "The learner and the simulator are of different problems"
-        + (f": {shown}." if one != other else ": their functions differ.")
+        + (f": {differ}." if one != other else ": their functions differ.")
         + " To see what a wrong model does, ask, play and tell in a loop of your own."
     )
 
 
 def run_all(task: Callable[[Key], Result], keys: Iterable[Key], workers: int = 1) -> list[Result]:
     """Apply a task to each key on several threads; the results are in the order of the keys."""
-    workers = check_count("workers", workers)
+    workers = check_count("workers", workers, most=MOST_WORKERS)
+    if not callable(task):
+        raise InputError(f"The task is {shown(task)}: give a function of one key.")
+    try:
+        keys = list(keys)
+    except TypeError:
+        raise InputError(f"The keys are {shown(keys)}: give a list.") from None
     pool = ThreadPoolExecutor(workers)
     try:
         return list(pool.map(task, keys))
@@ -178,12 +187,15 @@ def evaluate(
     check_kind("The simulator", simulator, Simulator)
     points = as_policies(policies)
     parameters = simulator.problem.policy_class.dimension
+    if not len(points):
+        raise InputError("There are no policies to evaluate: give at least one.")
     if points.shape[1] != parameters:
         raise InputError(
             f"The policies have {points.shape[1]} parameters, but those of a "
             f"{simulator.problem.kind} problem have {parameters} here: give rows of {parameters}."
         )
-    steps = check_count("steps", steps, least=EVALUATION_BATCHES)
+    steps = check_count("steps", steps, EVALUATION_BATCHES, MOST_STEPS)
+    seed = check_seed(seed)
     estimates = simulator.costs(points, steps, EVALUATION_BATCHES, seed)
     per_batch = estimates.sums / estimates.sizes[:, None]
     error = per_batch.std(axis=0, ddof=1) / np.sqrt(len(per_batch))
@@ -322,6 +334,8 @@ def best_in_class(
     successively finer nets around the best points of the net before, the last on a long path.
     """
     exact = check_kind("The simulator", simulator, Simulator).optimum()
+    steps = check_count("steps", steps, EVALUATION_BATCHES, MOST_STEPS)
+    seed = check_seed(seed)
     if exact is not None:
         return BestInClass(exact[0], exact[1], 0.0, steps, seed)
     short = min(steps, _SEARCH_STEPS)
@@ -399,6 +413,8 @@ def _known_best(simulator: Simulator) -> Policy:
 
 def relative_regret(result: RunResult, best: BestInClass) -> float:
     """Regret divided by T g*."""
+    check_kind("The result", result, RunResult)
+    check_kind("The best policy", best, BestInClass)
     return best.share(result.average_cost - best.cost)
 
 

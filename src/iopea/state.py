@@ -30,7 +30,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from numpy.random import BitGenerator, Generator
 
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
 from iopea.types import Array, Indices, Mask, State
 
 Value = TypeVar("Value")
@@ -199,7 +199,7 @@ def sealed(state: State) -> State:
 def unsealed(state: Any) -> State:
     """The content of a sealed state; anything else, or a state that was altered, is refused."""
     if not isinstance(state, dict):
-        raise InputError(f"Cannot load {type(state).__name__}: a state is a dictionary.")
+        raise InputError(f"Cannot load {shown(state)}: a state is a dictionary.")
     content = {key: value for key, value in state.items() if key != DIGEST}
     try:
         intact = state.get(DIGEST) == digest(content)

@@ -20,7 +20,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
+from iopea.model import check_path
 from iopea.types import State
 
 _NESTING = "state.json"
@@ -34,7 +35,7 @@ def save_state(state: State, path: str | Path) -> None:
     """Write a state; an existing file is replaced atomically, or left unchanged on an error."""
     target = _as_path(path)
     if not isinstance(state, dict):
-        raise InputError(f"Cannot save {type(state).__name__}: a state is a dictionary.")
+        raise InputError(f"Cannot save {shown(state)}: a state is a dictionary.")
     arrays: list[Any] = []
     text = json.dumps(_split(state, arrays))
     clear_drafts(target.parent, target.name)
@@ -123,12 +124,12 @@ def _member(number: int) -> str:
 def _split(value: Any, arrays: list[Any]) -> Any:
     """The nesting of a state as JSON; arrays are moved to the list ``arrays``."""
     if isinstance(value, np.ndarray):
-        if value.dtype.hasobject:
+        if value.dtype.kind not in "biufSU" or isinstance(value, np.ma.MaskedArray):
             raise InputError(f"Cannot save an array of {value.dtype}: only numbers and text.")
         arrays.append(value)
         return {"array": len(arrays) - 1}
     if isinstance(value, np.generic):
-        return value.item()
+        value = value.item()
     if isinstance(value, dict):
         return {"dict": {name: _split(part, arrays) for name, part in value.items()}}
     if isinstance(value, list | tuple):
@@ -142,9 +143,7 @@ def _split(value: Any, arrays: list[Any]) -> Any:
 
 
 def _as_path(path: Any) -> Path:
-    if not isinstance(path, str | os.PathLike):
-        raise InputError(f"The path is {path!r}: give the path of a file.")
-    return Path(path)
+    return check_path("The path", path)
 
 
 def _join(value: Any, archive: zipfile.ZipFile) -> Any:

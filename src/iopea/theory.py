@@ -19,8 +19,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
 from iopea.elimination.rule import Setting
 from iopea.elimination.theorem import (
     theorem_epoch_length,
@@ -28,12 +26,21 @@ from iopea.elimination.theorem import (
     theorem_half_width,
 )
 from iopea.errors import InputError
-from iopea.model import check_count, check_nonnegative, check_positive, check_share
+from iopea.model import (
+    check_count,
+    check_nonnegative,
+    check_number,
+    check_numbers,
+    check_positive,
+    check_share,
+)
 from iopea.policies import default_radius
 from iopea.systems.dual_sourcing.zero_runs import data_needed
 from iopea.systems.lost_sales.base_stock import SPAN_FACTOR
 from iopea.types import Array
 
+#: Largest horizon, width and the like; and the least probability of an empty pipeline.
+MOST_COUNTED, _LEAST_RUN = 10**18, 1e-100
 #: Each epoch costs at most 7 w N_k β_k (label ``lem_a.5`` and what follows it).
 _PER_EPOCH = 7
 
@@ -44,8 +51,8 @@ def regret(costs: Array, optimal_cost: float) -> float:
     >>> regret(np.array([2.0, 3.0]), 1.5)
     2.0
     """
-    values = np.asarray(costs, dtype=np.float64)
-    return float(values.sum() - values.size * optimal_cost)
+    values = check_numbers("costs", costs)
+    return float(values.sum() - values.size * check_number("optimal_cost", optimal_cost))
 
 
 @dataclass(frozen=True)
@@ -108,10 +115,12 @@ def regret_bound(
     >>> bound.terms["discretisation"]
     500.0
     """
-    check_count("horizon", horizon)
-    check_count("width", width)
-    check_count("dimension", dimension)
-    check_count("data_needed", data_needed)
+    check_count("horizon", horizon, most=MOST_COUNTED)
+    check_count("width", width, most=MOST_COUNTED)
+    check_count("dimension", dimension, most=MOST_COUNTED)
+    check_count("data_needed", data_needed, most=MOST_COUNTED)
+    if policies is not None:
+        check_count("policies", policies, most=MOST_COUNTED)
     check_share("delta", delta)
     extent = bound if extent is None else extent
     for name, value in (
@@ -120,6 +129,7 @@ def regret_bound(
         check_positive(name, value)
     for name, value in (("span", span), ("lipschitz", lipschitz), ("restart_time", restart_time)):
         check_nonnegative(name, value)
+    bound, extent, alpha, cost_range = map(float, (bound, extent, alpha, cost_range))
     scaled_span = span / cost_range
     if horizon < 4 * width * data_needed / alpha:
         raise InputError(
@@ -190,7 +200,8 @@ def base_stock_bound(
 
     H = 36 max{h, p} L U, L_Θ = max{h, p}, and the pseudo-cost lies in [-pU, hU].
     """
-    check_count("lead_time", lead_time, least=0)
+    check_count("lead_time", lead_time, least=0, most=MOST_COUNTED)
+    check_positive("bound", bound)
     largest = max(
         check_nonnegative("holding_cost", holding_cost),
         check_positive("lost_sales_cost", lost_sales_cost),
@@ -223,9 +234,15 @@ def dual_index_bound(
     order log(1/δ) / ((1-γ)^4 γ^(2 L_r)).
     """
     check_share("zero_probability", zero_probability)
-    check_count("regular_lead_time", regular_lead_time)
+    check_count("regular_lead_time", regular_lead_time, most=MOST_COUNTED)
+    check_share("delta", delta)
     rest = 1 - zero_probability
     run = zero_probability**regular_lead_time
+    if not rest * run > _LEAST_RUN:
+        raise InputError(
+            f"No demand for {regular_lead_time} periods has a probability of {run:.3g}: the bound "
+            "needs a larger zero_probability, or a shorter lead time."
+        )
     return regret_bound(
         horizon,
         span=1 / (rest * run),
@@ -245,9 +262,9 @@ def queue_bound(horizon: int, *, buffer: int, max_rate: int) -> Bound:
     The corollary omits constants and logarithms; this is its leading term, with
     log|Θ| = (L + 1) log A_max for the class of all deterministic policies.
     """
-    check_count("horizon", horizon)
-    check_count("buffer", buffer)
-    check_count("max_rate", max_rate)
+    check_count("horizon", horizon, most=MOST_COUNTED)
+    check_count("buffer", buffer, most=MOST_COUNTED)
+    check_count("max_rate", max_rate, most=MOST_COUNTED)
     log_policies = (buffer + 1) * math.log(max_rate)
     leading = buffer**3 * math.sqrt(log_policies * horizon)
     return Bound(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import enum
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
+from iopea.model import real_numbers
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -36,31 +37,6 @@ class Truth(Protocol):
 
     def table(self) -> dict[str, object]:
         """Its table in a problem file, as JSON values."""
-
-
-def real_numbers(values: ArrayLike) -> Array:
-    """Numbers as a new array; text, dates, a truth value, complex or masked ones are a TypeError.
-
-    A list of truth values is one of zeros and ones.
-
-    >>> real_numbers([1, 2.5])
-    array([1. , 2.5])
-    >>> real_numbers(["1"])
-    Traceback (most recent call last):
-    TypeError: not numbers
-    """
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError("not numbers")
-    given = np.asarray(values)
-    if given.dtype == object and all(_is_real(value) for value in given.ravel()):
-        return given.astype(np.float64)  # fractions, and integers of many digits
-    if given.dtype.kind not in ("biuf" if given.ndim else "iuf"):
-        raise TypeError("not numbers")
-    return given.astype(np.float64)
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def show_policy(policy: Policy, digits: int = 10) -> str:
@@ -144,15 +120,19 @@ class Trajectory:
 
 
 def _as_policy(policy: ArrayLike) -> Policy:
-    if isinstance(policy, tuple) and all(type(value) is float for value in policy):
+    if isinstance(policy, tuple) and policy and all(map(_is_finite, policy)):
         return cast(Policy, policy)  # the form that learners ask for
     try:
         point = np.atleast_1d(real_numbers(policy))
     except (TypeError, ValueError, OverflowError):
         point = np.empty((0, 0))
-    if point.ndim != 1:
-        raise InputError(f"A policy is one or more numbers, not {policy!r}.")
+    if point.ndim != 1 or not point.size or not np.isfinite(point).all():
+        raise InputError(f"A policy is one or more finite numbers, not {shown(policy)}.")
     return tuple(point.tolist())
+
+
+def _is_finite(value: object) -> bool:
+    return type(value) is float and math.isfinite(value)
 
 
 def _column(name: str, values: ArrayLike) -> Array:
@@ -257,6 +237,23 @@ class Estimates:
     jump: float = 0.0
     effect: Array | None = None
     unsure: Array | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse sums and sizes that don't fit."""
+        fits = (
+            isinstance(self.sums, np.ndarray)
+            and isinstance(self.sizes, np.ndarray)
+            and self.sums.ndim == 2
+            and self.sizes.ndim in (1, 2)
+            and self.sums.dtype.kind in "fiu"
+            and self.sizes.dtype.kind in "fiu"
+            and len(self.sums) == len(self.sizes)
+        )
+        if not fits:
+            raise InputError(
+                "Estimates have sums, an array (batches, n) of numbers, and sizes, one (batches,) "
+                f"or (batches, n), not {shown(self.sums)} and {shown(self.sizes)}."
+            )
 
     @property
     def sizes_by_policy(self) -> Array:

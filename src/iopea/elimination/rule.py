@@ -14,6 +14,7 @@ import numpy as np
 from iopea.elimination.critical import Look
 from iopea.errors import InputError
 from iopea.information_order import InformationOrder
+from iopea.model import check_kind
 from iopea.types import Array, Estimates, Mask, Stop
 
 
@@ -113,7 +114,7 @@ class Rule(ABC):
     def __init__(self, setting: Setting | None = None) -> None:
         self._setting = setting
         if setting is not None:
-            self.check(setting)
+            self.check(check_kind("The setting", setting, Setting))
 
     @property
     def setting(self) -> Setting:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from iopea.demand import Demand, DemandStream
 from iopea.envs.base import SystemEnv
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
 from iopea.problems.base import Problem
 from iopea.systems.shop.kernel import allowed, sold
 from iopea.types import Array, show_policy
@@ -109,7 +109,7 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
             values = np.asarray(action, dtype=np.float64)
         except (TypeError, ValueError):
             numbers = "one number" if number == 1 else f"{number} numbers"
-            raise InputError(f"An action is an array of {numbers}, not {action!r}.") from None
+            raise InputError(f"An action is an array of {numbers}, not {shown(action)}.") from None
         if values.shape != (number,):
             raise InputError(f"An action has shape {(number,)}, not {values.shape}.")
         for value in values.tolist():
@@ -172,7 +172,9 @@ class InventoryEnv(SystemEnv[Floats, Floats]):
         """The observation in double precision, after checking it and the levels."""
         for level in levels:
             if not 0 <= level <= self._high:
-                raise InputError(f"A level must lie between 0 and {self._high}, not {level!r}.")
+                raise InputError(
+                    f"A level must lie between 0 and {self._high}, not {shown(level)}."
+                )
         state = np.asarray(observation, dtype=np.float64)
         if state.shape != self.observation_space.shape:
             raise InputError(

@@ -10,7 +10,7 @@ from numpy.random import PCG64, Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from iopea.envs.base import SystemEnv
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
 from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.systems.queue import kernel as kernels
 
@@ -101,7 +101,7 @@ class ServiceRateQueueEnv(SystemEnv[np.int64, np.int64]):
         """
         rates, states = _array(policy), self.problem.system.buffer + 1
         if rates.shape != (states,):
-            raise InputError(f"A policy has {states} rates, one per state, not {policy!r}.")
+            raise InputError(f"A policy has {states} rates, one per state, not {shown(policy)}.")
         jobs = _whole("An observation", observation, self.problem.system.buffer)
         return np.int64(
             _whole("A rate of a policy", rates[jobs].item(), self.problem.system.max_rate)
@@ -145,7 +145,7 @@ def _whole(name: str, value: ArrayLike, highest: int) -> int:
         if number == np.floor(number) and 0 <= number <= highest:
             return int(number)
         value = number.item()
-    raise InputError(f"{name} is a whole number from 0 to {highest}, not {value!r}.")
+    raise InputError(f"{name} is a whole number from 0 to {highest}, not {shown(value)}.")
 
 
 def _array(value: ArrayLike) -> NDArray[Any]:

@@ -13,8 +13,8 @@ from numpy.random import PCG64, Generator
 from numpy.typing import NDArray
 
 from iopea.envs.inventory import ACTION_TOLERANCE, NO_ORDER
-from iopea.errors import InputError
-from iopea.model import check_count
+from iopea.errors import InputError, shown
+from iopea.model import check_count, check_seed
 from iopea.problems.base import Problem
 from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
@@ -77,7 +77,7 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
             self.single_action_space = Box(-1.0, 1.0, (len(control.actions),), np.float32)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
-        self._np_random = Generator(PCG64(seed_for("vector", check_count("seed", seed, least=0))))
+        self._np_random = Generator(PCG64(seed_for("vector", check_seed(seed))))
         self._states: Array | None = None
 
     def reset(
@@ -127,7 +127,9 @@ class SystemVectorEnv(VectorEnv[Numbers, Numbers, Numbers]):
         try:
             values = np.asarray(actions, dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"The actions are an array of numbers, not {actions!r}.") from None
+            raise InputError(
+                f"The actions are an array of numbers, not {shown(actions)}."
+            ) from None
         if values.shape != self.action_space.shape:
             raise InputError(
                 f"The actions have shape {self.action_space.shape}, not {values.shape}."

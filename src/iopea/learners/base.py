@@ -6,8 +6,8 @@ import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol
 
-from iopea.errors import InputError
-from iopea.model import check_count, check_kind
+from iopea.errors import InputError, shown
+from iopea.model import check_count, check_kind, check_seed
 from iopea.problems.base import Problem
 from iopea.state import (
     DAMAGED,
@@ -43,6 +43,8 @@ epoch_records = each(
         highest=numbers, best=numbers, threshold=float,
     )
 )  # fmt: skip
+#: Longest horizon that a learner may be told.
+LONGEST = 10**18
 #: Relative tolerance within which two policies are the same: people write rounded parameters.
 _AS_WRITTEN = 1e-9
 #: Up to this many parameters, a message names each of them.
@@ -96,8 +98,8 @@ class Learner(Stateful, ABC):
                 f"{number} parameter{'' if number == 1 else 's'}{names}{self.lacks(problem)}."
             )
         self.problem = problem
-        self.horizon = None if horizon is None else check_count("horizon", horizon)
-        self.seed = check_count("seed", seed, least=0)
+        self.horizon = None if horizon is None else check_count("horizon", horizon, most=LONGEST)
+        self.seed = check_seed(seed)
 
     @classmethod
     @abstractmethod
@@ -132,7 +134,7 @@ class Learner(Stateful, ABC):
         trajectory that does not fit is refused and leaves the learner unchanged.
         """
         if not isinstance(trajectory, Trajectory):
-            raise InputError(f"Cannot tell {type(trajectory).__name__}: tell a Trajectory.")
+            raise InputError(f"Cannot tell {shown(trajectory)}: tell a Trajectory.")
         play = self._ask()
         asked = self._asked(trajectory.played, play.policy)
         self._accept(trajectory, play, asked)

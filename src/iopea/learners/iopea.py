@@ -17,11 +17,11 @@ import numpy as np
 
 from iopea.elimination import as_rule
 from iopea.elimination.rule import Rule, Setting
-from iopea.errors import InputError, unknown
-from iopea.learners.base import Learner, epoch_records
+from iopea.errors import InputError, shown
+from iopea.learners.base import LONGEST, Learner, epoch_records
 from iopea.learners.diagnostics import DemandWatch, edge_warnings
 from iopea.learners.survivors import Implicit, Listed, Pool
-from iopea.model import check_count, check_positive, check_share
+from iopea.model import check_choice, check_count, check_positive, check_share
 from iopea.play import as_player
 from iopea.play.player import Player
 from iopea.policies import PolicyClass, default_radius
@@ -64,6 +64,8 @@ _BLIND = (
     "Only policies that hold no stock are left: under them nothing is seen any more. If demand may "
     "come back, start a new learner."
 )
+#: Most threads of an evaluation.
+MOST_THREADS = 1024
 #: Steps asked for at a time on the way back to the initial state.
 RETURN_STEPS = 1024
 
@@ -141,15 +143,15 @@ class IOPEA(Learner):
         threads: int = 1,
         seed: int = 0,
     ) -> None:
-        if restart not in get_args(Restart):
-            raise unknown("restart", str(restart), get_args(Restart))
-        if precision not in get_args(Precision):
-            raise unknown("precision", str(precision), get_args(Precision))
+        check_choice("restart", restart, get_args(Restart))
+        check_choice("precision", precision, get_args(Precision))
         delta = check_share("delta", delta)
         super().__init__(problem, horizon, seed)
         radius = None if radius is None else check_positive("radius", radius)
-        threads = check_count("threads", threads)
-        first = None if first_epoch is None else check_count("first_epoch", first_epoch)
+        threads = check_count("threads", threads, most=MOST_THREADS)
+        first = (
+            None if first_epoch is None else check_count("first_epoch", first_epoch, most=LONGEST)
+        )
         memory = None if memory is None else _check_memory(memory)
         chosen = as_rule(rule)
         self.restart: Restart = restart
@@ -182,10 +184,10 @@ class IOPEA(Learner):
         """The policy in force, where play begins with one."""
         if start is not None and not self.player.chooses:
             raise InputError(
-                f"The start is {start!r}, but with play = {self.player.name!r} none is taken: the "
-                "maximal policies are played first. Leave out the start, or use play = 'frugal', "
-                "for which demand must drive the system, the rule pool all data and restart be "
-                "'none'."
+                f"The start is {shown(start)}, but with play = {self.player.name!r} none is taken: "
+                "the maximal policies are played first. Leave out the start, or use play = "
+                "'frugal', for which demand must drive the system, the rule pool all data and "
+                "restart be 'none'."
             )
         return self._start_of(start) if self.player.chooses else None
 

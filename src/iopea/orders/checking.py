@@ -25,9 +25,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from iopea.errors import InputError, unknown
+from iopea.errors import InputError
 from iopea.information_order import InformationOrder
-from iopea.model import check_count, check_share
+from iopea.model import check_choice, check_count, check_kind, check_seed, check_share
 from iopea.orders.trials import CounterExample, Outcome, Trial
 from iopea.policies import Box, Finite
 from iopea.problems.base import Problem
@@ -313,6 +313,7 @@ def some_policies(problem: Problem, seed: int = 0) -> Array:
 
     For classes with many parameters: the two extreme corners, and policies drawn at random.
     """
+    check_kind("The problem", problem, Problem)
     known, dimension = problem.policy_class, problem.policy_class.dimension
     radius = known.extent / 1000 or 1.0
     rng = np.random.default_rng(seed_for("policies", seed))
@@ -343,9 +344,9 @@ class _Tests:
         error_rate: float,
         seed: int,
     ) -> None:
+        check_kind("The problem", problem, Problem)
         self.claim: Claim = problem.claim if claim is None else claim
-        if self.claim not in get_args(Claim):
-            raise unknown("claim", str(self.claim), get_args(Claim))
+        check_choice("claim", self.claim, get_args(Claim))
         self.error_rate = check_share("error_rate", error_rate)
         defaults, least = _DATA[self.claim], _LEAST_DATA[self.claim]
         needed = self._steps_needed(problem)
@@ -359,7 +360,7 @@ class _Tests:
             raise InputError(f"steps must be at most {_MOST_STEPS}, not {steps}.")
         paths = defaults[1] if replications is None else replications
         paths = check_count("replications", paths, least[1])
-        seed = check_count("seed", seed, least=0)
+        seed = check_seed(seed)
         self.trial = Trial(problem, truth, policies, steps, paths, seed)
 
     def _steps_needed(self, problem: Problem) -> int:

@@ -17,9 +17,9 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from iopea.errors import InputError, unknown
+from iopea.errors import InputError, shown, unknown
 from iopea.information_order import InformationOrder
-from iopea.model import Model, check_count
+from iopea.model import Model, check_count, check_kind, check_numbers, check_seed, real_numbers
 from iopea.policies import PolicyClass
 from iopea.problems.control import Control
 from iopea.problems.tabular import Tabular
@@ -36,7 +36,6 @@ from iopea.types import (
     Rollout,
     State,
     Trajectory,
-    real_numbers,
     show_policy,
 )
 
@@ -463,7 +462,9 @@ class Problem:
             )
         for name, value, kind in (("system", system, System), ("family", family, PolicyFamily)):
             if not isinstance(value, kind):
-                raise InputError(f"The {name} of a problem is a {kind.__name__}, not {value!r}.")
+                raise InputError(
+                    f"The {name} of a problem is a {kind.__name__}, not {shown(value)}."
+                )
         self._system, self._family = cast(System, system), cast(PolicyFamily, family)
         expected = getattr(self, "system_type", System)
         if not isinstance(system, expected):
@@ -490,7 +491,7 @@ class Problem:
         except (TypeError, ValueError, OverflowError):
             given = np.empty((0, 0))
         if given.ndim != 1:
-            raise InputError(f"The {name} is {policy!r}: give the parameters of a policy.")
+            raise InputError(f"The {name} is {shown(policy)}: give the parameters of a policy.")
         point = tuple(given.tolist())
         if not self.policy_class.contains(point):
             raise InputError(
@@ -511,7 +512,7 @@ class Problem:
             values = np.empty(0)
         if values.shape != (len(names),) or not (np.isfinite(values) & (values >= 0)).all():
             raise InputError(
-                f"The state is {state!r}: give {len(names)} quantities of at least 0, "
+                f"The state is {shown(state)}: give {len(names)} quantities of at least 0, "
                 f"{', '.join(names)}."
             )
         return values
@@ -556,7 +557,7 @@ class Problem:
         if isinstance(policies, PolicyFamily):
             return policies
         if not isinstance(policies, Mapping):
-            raise InputError(f"policies must be a family, or its table, not {policies!r}.")
+            raise InputError(f"policies must be a family, or its table, not {shown(policies)}.")
         known = {family.kind: family for family in cls.families}
         kind = policies.get("kind")
         if kind is None:
@@ -781,7 +782,8 @@ class PolicyController(Controller):
     """
 
     def __init__(self, problem: Problem, policy: Policy) -> None:
-        self.problem, self.policy = problem, tuple(map(float, policy))
+        self.problem = check_kind("The problem", problem, Problem)
+        self.policy = tuple(np.atleast_1d(check_numbers("The policy", policy)).ravel().tolist())
         kind, names = problem.family.kind, self._names
         if len(self.policy) != len(names):
             raise InputError(
@@ -840,7 +842,7 @@ class Simulator(Stateful, ABC):
     def __init__(self, problem: Problem, truth: Any, seed: int = 0) -> None:
         self.problem = problem
         self.truth = truth
-        self.seed = check_count("seed", seed, least=0)
+        self.seed = check_seed(seed)
 
     def optimum(self) -> tuple[Policy, float] | None:
         """The best policy and its cost, where they can be computed exactly."""
@@ -853,11 +855,13 @@ class Simulator(Stateful, ABC):
         """
         if check_count("The number of steps", steps, least=0) > MOST_PLAYED:
             raise InputError(
-                f"Cannot play {steps} steps at once: play at most {MOST_PLAYED}, several times."
+                f"Cannot play {shown(steps)} steps at once: play at most {MOST_PLAYED}, several "
+                "times."
             )
         if not isinstance(policy, tuple) or policy != self.problem.restart_policy:
             policy = self.problem.as_policy(policy)
-        return self._play(policy, int(steps), bool(until_start))
+        check_kind("until_start", until_start, bool)
+        return self._play(policy, int(steps), until_start)
 
     @abstractmethod
     def _play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
@@ -934,6 +938,7 @@ def as_policies(policies: Array) -> Array:
         array = np.empty(())
     if array.ndim not in (1, 2) or not np.isfinite(array).all():
         raise InputError(
-            f"The policies are {policies!r}: give rows of finite numbers, one for each parameter."
+            f"The policies are {shown(policies)}: give rows of finite numbers, one for each "
+            "parameter."
         )
     return array[:, None] if array.ndim == 1 else array

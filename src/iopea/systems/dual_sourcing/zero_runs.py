@@ -35,6 +35,10 @@ def expected_run_time(zero_probability: float, length: int) -> float:
     return float((1 - run) / ((1 - gamma) * run))
 
 
+#: Longest lead time for which the equation is solved.
+_LONGEST = 10**6
+
+
 def c_gamma(regular_lead_time: int) -> float:
     """The probability of no demand above which the Lipschitz constant is finite [c_γ].
 
@@ -43,7 +47,7 @@ def c_gamma(regular_lead_time: int) -> float:
     >>> round(c_gamma(2), 4)
     0.9478
     """
-    length = check_count("regular_lead_time", regular_lead_time)
+    length = check_count("regular_lead_time", regular_lead_time, most=_LONGEST)
     peak = length / (length + 1)  # where (1-γ) γ^L_r is largest
     return float(brentq(lambda gamma: _excess(gamma, length), peak, 1.0, xtol=1e-14))
 

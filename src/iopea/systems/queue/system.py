@@ -20,7 +20,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from iopea.errors import InputError, ModelMismatchError, unknown
+from iopea.errors import InputError, ModelMismatchError, shown, unknown
 from iopea.model import Count, Model, NonNegative, Positive, check_nonnegative
 from iopea.problems.base import Problem, System
 from iopea.systems.queue.simulator import QueueControl, QueueSimulator
@@ -112,8 +112,8 @@ class QueueSystem(System):
         changes = (self.buffer + 1) ** 2 * self.max_rate
         if changes > MOST_CHANGES:
             raise ValueError(
-                f"A buffer of {self.buffer} with rates up to {self.max_rate} makes "
-                f"(L + 1)² A_max = {changes}: it can be at most {MOST_CHANGES}."
+                f"A buffer of {shown(self.buffer)} with rates up to {shown(self.max_rate)} makes "
+                f"(L + 1)² A_max = {shown(changes)}: it can be at most {MOST_CHANGES}."
             )
         if self.miss_penalty + self.power_costs.max() == 0:
             raise ValueError("All costs are 0, so every policy is best: give one that is not.")
@@ -224,8 +224,8 @@ def _word_or_numbers(
         if value not in words:
             raise unknown(name, value, words)
         return value
-    if not isinstance(value, list | tuple | np.ndarray):
-        raise ValueError(f"must be one of {', '.join(words)} or a list, not {value!r}.")
+    if not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) != 1:
+        raise ValueError(f"must be one of {', '.join(words)} or a list, not {shown(value)}.")
     expected = info.data.get(last, 1) + 1
     if len(value) != expected:
         raise ValueError(f"must have {expected} entries, {last} and one more, not {len(value)}.")

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BeforeValidator, model_validator
 
 from iopea.demand import Demand
-from iopea.errors import InputError, ModelMismatchError
+from iopea.errors import InputError, ModelMismatchError, shown
 from iopea.model import Model, NonNegative, Positive
 from iopea.policies import Box, check_steps
 from iopea.problems.control import Control
@@ -66,7 +66,9 @@ def as_levels(value: Any) -> Levels:
     if isinstance(value, Levels):
         return value
     if not isinstance(value, dict):
-        raise ValueError(f"must be a table such as {{ low = 0.0, high = 7.0 }}, not {value!r}.")
+        raise ValueError(
+            f"must be a table such as {{ low = 0.0, high = 7.0 }}, not {shown(value)}."
+        )
     return Levels(**value)
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, model_validator
 
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
 from iopea.information_order import InformationOrder
 from iopea.policies import Box
 from iopea.problems.base import Rule
@@ -65,7 +65,7 @@ def _as_ranges(value: Any) -> tuple[tuple[str, Levels], ...]:
     if not isinstance(value, Mapping):
         raise ValueError(
             "must be a mapping from the names of parameters to their ranges, such as "
-            f"{{'level': {{'low': 0, 'high': 7}}}}, not {value!r}."
+            f"{{'level': {{'low': 0, 'high': 7}}}}, not {shown(value)}."
         )
     return tuple((str(name), as_levels(levels)) for name, levels in value.items())
 
@@ -119,11 +119,13 @@ class OwnPolicies(OrderingFamily):
             raise ValueError(f"ranges needs 1 to {MOST_PARAMETERS} parameters, not {len(names)}.")
         function = getattr(self.function, "py_func", self.function)
         if not isinstance(function, FunctionType):
-            raise ValueError(f"function must be a Python function, not {function!r}.")
+            raise ValueError(f"function must be a Python function, not {shown(function)}.")
         try:
             known = tuple(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):
-            raise ValueError(f"function must be a Python function, not {function!r}.") from None
+            raise ValueError(
+                f"function must be a Python function, not {shown(function)}."
+            ) from None
         plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         given = tuple(each.name for each in known if each.kind in plain)
         if len(given) != len(known) or given[1:] != names:

@@ -9,7 +9,7 @@ from typing import TypeGuard
 import numpy as np
 
 from iopea.demand import Demand, DemandStream
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
 from iopea.problems.base import PolicyController, Problem, Simulator, as_policies
 from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
@@ -29,7 +29,7 @@ class DemandSimulator(Simulator):
         super().__init__(problem, demand, seed)
         if not hasattr(demand, "stream"):
             raise InputError(
-                f"The demand is {demand!r}: give a law of demand, such as Poisson(mean=3)."
+                f"The demand is {shown(demand)}: give a law of demand, such as Poisson(mean=3)."
             )
         self._stream: DemandStream = demand.stream(seed_for("demand", seed))
 

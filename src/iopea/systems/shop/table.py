@@ -25,6 +25,9 @@ from iopea.systems.shop.base import ShopControl
 from iopea.systems.shop.simplex import ROUNDING, nearest_entries, nearest_ranks
 from iopea.types import Array, Controller, Indices, Trajectory
 
+#: Most units of the grid that are counted: far more than any table may have.
+MOST_UNITS = 10**9
+
 
 @dataclass(frozen=True)
 class Simplex:
@@ -86,7 +89,8 @@ class ShopTable(Tabular):
 
     def __init__(self, control: ShopControl, radius: float, whole: bool = False) -> None:
         self.control, self.radius, self._whole = control, radius, whole
-        self.units = int(float(control.highest_state[0]) / radius + ROUNDING)
+        units = float(control.highest_state[0]) / radius + ROUNDING
+        self.units = int(min(units, MOST_UNITS))
         self.width = len(control.states)
         self._places = Simplex(self.width, self.units)
         self._pairs = Simplex(self.width + len(control.actions), self.units)
