@@ -13,6 +13,16 @@ settings.register_profile("fixed", derandomize=True)
 settings.load_profile("fixed")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--cases", type=int, default=400, help="Random cases of each fuzz test.")
+
+
+@pytest.fixture
+def cases(request):
+    """How many random cases a fuzz test tries."""
+    return request.config.getoption("--cases")
+
+
 @pytest.fixture
 def iopea(capsys, monkeypatch):
     """The command line: what it ends with, prints and says on the error stream."""

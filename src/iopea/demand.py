@@ -23,7 +23,7 @@ from pydantic import Field, model_validator
 from scipy.special import betainc, betaincc, gammainc, gammaincc, ndtr
 
 from iopea.errors import InputError, shown, unknown
-from iopea.model import Model, NonNegative, Number, Positive, Probability
+from iopea.model import Model, NonNegative, Number, Positive, Probability, check_choice
 from iopea.state import Noise, Stateful, parts
 from iopea.types import Array
 
@@ -366,9 +366,7 @@ def demand_from(table: Mapping[str, object], directory: Path | None = None) -> D
     values = dict(table)
     if "distribution" not in values:
         raise InputError(f"A demand needs a 'distribution': one of {', '.join(map(repr, LAWS))}.")
-    name = str(values.pop("distribution"))
-    if name not in LAWS:
-        raise unknown("distribution", name, LAWS)
+    name = check_choice("distribution", values.pop("distribution"), LAWS)
     if directory is not None and "file" in values:
         values["file"] = directory / str(values["file"])
     return LAWS[name](**values)
@@ -381,7 +379,12 @@ def _read_column(path: Path, column: str) -> list[float]:
             reader = csv.DictReader(lines)
             if column not in (header := reader.fieldnames or [column]):
                 raise unknown(f"column of '{path}'", column, header)
-            values = [_cell(row[column], f"Row {reader.line_num} of '{path}'") for row in reader]
+            if list(header).count(column) > 1:
+                raise InputError(f"'{path}' has {list(header).count(column)} columns {column!r}.")
+            values = [
+                _cell(row, column, f"Row {reader.line_num} of '{path}'", len(header))
+                for row in reader
+            ]
     except FileNotFoundError:
         raise InputError(f"There is no file '{path}': give a CSV file with a header.") from None
     except (OSError, UnicodeError, csv.Error) as error:
@@ -391,11 +394,17 @@ def _read_column(path: Path, column: str) -> list[float]:
     return values
 
 
-def _cell(text: str | None, place: str) -> float:
+def _cell(row: Mapping[str | None, Any], column: str, place: str, cells: int) -> float:
+    """The number in a column of a row, which must have as many cells as the header."""
+    found = sum(value is not None for key, value in row.items() if key is not None)
+    found += len(row.get(None, ()))
+    if found != cells:
+        raise InputError(f"{place} has {found} cells, but the header has {cells}.")
+    text = row[column]
     try:
         value = float(text or "")
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:
-        raise InputError(f"{place} must have a finite number of at least 0, not {text or ''!r}.")
+        raise InputError(f"{place} must have a finite number of at least 0, not {shown(text)}.")
     return value

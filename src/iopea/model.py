@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, cast
@@ -37,8 +37,8 @@ _KINDS = {
     "frozen": "left as it is",
 }
 
-#: Larger numbers could overflow when they are multiplied.
-LARGEST = 1e300
+#: Larger numbers could overflow when they are multiplied; larger counts mean nothing.
+LARGEST, MOST_COUNTED = 1e300, 10**18
 
 
 class Model(BaseModel):
@@ -167,7 +167,7 @@ def check_seed(value: Any) -> int:
     return check_count("seed", value, 0, 2**128 - 1)
 
 
-def check_choice(name: str, value: Any, known: Sequence[str]) -> str:
+def check_choice(name: str, value: Any, known: Collection[str]) -> str:
     """One of some words; otherwise an :class:`InputError` that names it."""
     if not isinstance(value, str):
         raise InputError(
@@ -235,7 +235,7 @@ Number = Annotated[float, BeforeValidator(_number)]
 NonNegative = Annotated[float, BeforeValidator(_nonnegative)]
 Positive = Annotated[float, BeforeValidator(_positive)]
 Probability = Annotated[float, BeforeValidator(_probability)]
-Count = Annotated[int, BeforeValidator(_count)]
+Count = Annotated[int, BeforeValidator(lambda value: _count(value, 0, MOST_COUNTED))]
 
 
 def made_of(kind: str, given: object, base: Any, known: Mapping[str, type[Value]]) -> Value:

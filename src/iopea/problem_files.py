@@ -10,24 +10,28 @@ table ``[order]`` may hold a claim to test; see
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from reprlib import repr as short
 from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from iopea.errors import InputError, unknown
+from iopea.errors import InputError, shown, unknown
 from iopea.information_order import InformationOrder
-from iopea.model import check_path
+from iopea.model import check_choice, check_path
 from iopea.problems.base import Problem
 from iopea.systems import PROBLEMS
 from iopea.types import Array, Claim, Truth
 
 Content = TypeVar("Content")
+
+#: Bytes of a problem file, parts of a key in it, and characters of its path in a message, at most.
+_LARGEST_FILE, _MOST_PARTS, _LONGEST_NAME = 2**26, 100, 300
+_KEY = re.compile(r"[^\n=\[\]{},#]+")
 
 #: The table of a policy family other than the default of the problem.
 POLICIES = "policies"
@@ -47,16 +51,23 @@ def read_order(path: str | Path) -> OrderTable:
 
 
 def _read(source: Path, parse: Callable[[str], Content]) -> Content:
+    name = str(source) if len(str(source)) <= _LONGEST_NAME else shown(str(source))
     try:
+        if source.is_file() and source.stat().st_size > _LARGEST_FILE:
+            raise InputError(
+                f"{name} has more than {_LARGEST_FILE:,} bytes: it is no problem file."
+            )
         text = source.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(f"There is no file {source}: give the path of a problem file.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"Cannot read {source}: {error}.") from None
+        raise InputError(f"There is no file {name}: give the path of a problem file.") from None
+    except UnicodeError as error:
+        raise InputError(f"Cannot read {name}: it is not text in UTF-8 ({error.reason}).") from None
+    except OSError as error:
+        raise InputError(f"Cannot read {name}: {error.strerror or error}.") from None
     try:
         return parse(text)
     except InputError as error:
-        raise InputError(f"{source}: {error}") from None
+        raise InputError(f"{name}: {error}") from None
 
 
 def default_problem() -> tuple[Problem, Truth]:
@@ -97,9 +108,7 @@ def problem_from(
     kind = problem.pop("kind", None)
     if kind is None:
         raise InputError(f"[problem] needs a kind, such as kind = {next(iter(PROBLEMS))!r}.")
-    if str(kind) not in PROBLEMS:
-        raise unknown("kind of problem", str(kind), PROBLEMS)
-    known = PROBLEMS[str(kind)]
+    known = PROBLEMS[check_choice("kind of problem", kind, PROBLEMS)]
     for name in content:
         if name not in ("problem", POLICIES, ORDER, *known.system_type.tables):
             raise InputError(f"A problem of kind {kind!r} has no use for a table [{name}].")
@@ -134,10 +143,18 @@ def tables_of(problem: Problem, truth: Mapping[str, Any]) -> dict[str, dict[str,
 
 
 def _content(text: str) -> dict[str, Any]:
+    if text.startswith("\ufeff"):
+        raise InputError("The file begins with a byte-order mark: save it as UTF-8 without one.")
+    if any(key[0].count(".") > _MOST_PARTS for key in _KEY.finditer(text)):
+        raise InputError(f"This is not a problem file: a key has more than {_MOST_PARTS} parts.")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"This is not TOML: {error}.") from None
+    except RecursionError:
+        raise InputError("This is not a problem file: its values are nested too deeply.") from None
+    except ValueError:  # Python reads no numbers of very many digits
+        raise InputError("This is not a problem file: a number has too many digits.") from None
 
 
 def _table(content: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -194,14 +211,14 @@ def parse_order(text: str) -> OrderTable:
     """
     table = _content(text).get(ORDER, {})
     if not isinstance(table, dict):
-        raise InputError(f"{ORDER} must be a table [{ORDER}], not {short(table)}.")
+        raise InputError(f"{ORDER} must be a table [{ORDER}], not {shown(table)}.")
     known = OrderTable.__dataclass_fields__
     for key in table:
         if key not in known:
             raise unknown(f"key in [{ORDER}]", key, known)
     claim = table.get("claim")
-    if claim is not None and claim not in get_args(Claim):
-        raise unknown("claim", str(claim), get_args(Claim))
+    if claim is not None:
+        check_choice("claim", claim, get_args(Claim))
     rows = {key: _rows(key, table[key]) for key in ("policies", "keys", "matrix") if key in table}
     if "matrix" in rows:
         if "keys" in rows:
@@ -232,6 +249,6 @@ def _rows(name: str, value: Any) -> Array:
     if not rows or not right:
         raise InputError(
             f"{name} in [{ORDER}] must be rows of finite numbers, all of the same length, "
-            f"such as [[0.0, 1.0]], not {short(value)}."
+            f"such as [[0.0, 1.0]], not {shown(value)}."
         )
     return np.array(rows, dtype=np.float64)

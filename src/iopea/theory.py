@@ -27,6 +27,7 @@ from iopea.elimination.theorem import (
 )
 from iopea.errors import InputError
 from iopea.model import (
+    MOST_COUNTED,
     check_count,
     check_nonnegative,
     check_number,
@@ -39,8 +40,8 @@ from iopea.systems.dual_sourcing.zero_runs import data_needed
 from iopea.systems.lost_sales.base_stock import SPAN_FACTOR
 from iopea.types import Array
 
-#: Largest horizon, width and the like; and the least probability of an empty pipeline.
-MOST_COUNTED, _LEAST_RUN = 10**18, 1e-100
+#: Least probability of an empty pipeline.
+_LEAST_RUN = 1e-100
 #: Each epoch costs at most 7 w N_k β_k (label ``lem_a.5`` and what follows it).
 _PER_EPOCH = 7
 

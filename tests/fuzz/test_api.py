@@ -125,7 +125,11 @@ keys(
 keys(
     "QueueRates", iopea.QueueRates, {"arrival_rate": (6, POSITIVE), "deadline_rate": (3, POSITIVE)}
 )
-keys("HiddenArm", iopea.HiddenArm, {"arm": (1, whole(0)), "advantage": (0.1, real(1e-300, 0.5))})
+keys(
+    "HiddenArm",
+    iopea.HiddenArm,
+    {"arm": (1, whole(0, 10**18)), "advantage": (0.1, real(1e-300, 0.5))},
+)
 for law, sizes in {
     "Exponential": {"mean": (1, SIZE)},
     "Poisson": {"mean": (1, SIZE)},
@@ -173,7 +177,7 @@ OF_LEARNERS = {
 }
 for name in ("convex", "sgd-base-stock", "order-up-to", "erm", "optimal", "random"):
     learner = LEARNERS[name]
-    for key in set(inspect.signature(learner).parameters) - {"problem"}:
+    for key in sorted(set(inspect.signature(learner).parameters) - {"problem"}):
         CASES[f"{name} {key}"] = (
             lambda odd, learner=learner, key=key: learner(SHOP, **{key: odd}),
             OF_LEARNERS[key],

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Protocol
 
 from iopea.errors import InputError, shown
-from iopea.model import check_count, check_kind, check_seed
+from iopea.model import MOST_COUNTED, check_count, check_kind, check_seed
 from iopea.problems.base import Problem
 from iopea.state import (
     DAMAGED,
@@ -43,8 +43,6 @@ epoch_records = each(
         highest=numbers, best=numbers, threshold=float,
     )
 )  # fmt: skip
-#: Longest horizon that a learner may be told.
-LONGEST = 10**18
 #: Relative tolerance within which two policies are the same: people write rounded parameters.
 _AS_WRITTEN = 1e-9
 #: Up to this many parameters, a message names each of them.
@@ -98,7 +96,9 @@ class Learner(Stateful, ABC):
                 f"{number} parameter{'' if number == 1 else 's'}{names}{self.lacks(problem)}."
             )
         self.problem = problem
-        self.horizon = None if horizon is None else check_count("horizon", horizon, most=LONGEST)
+        self.horizon = (
+            None if horizon is None else check_count("horizon", horizon, most=MOST_COUNTED)
+        )
         self.seed = check_seed(seed)
 
     @classmethod

@@ -18,10 +18,10 @@ import numpy as np
 from iopea.elimination import as_rule
 from iopea.elimination.rule import Rule, Setting
 from iopea.errors import InputError, shown
-from iopea.learners.base import LONGEST, Learner, epoch_records
+from iopea.learners.base import Learner, epoch_records
 from iopea.learners.diagnostics import DemandWatch, edge_warnings
 from iopea.learners.survivors import Implicit, Listed, Pool
-from iopea.model import check_choice, check_count, check_positive, check_share
+from iopea.model import MOST_COUNTED, check_choice, check_count, check_positive, check_share
 from iopea.play import as_player
 from iopea.play.player import Player
 from iopea.policies import PolicyClass, default_radius
@@ -150,7 +150,9 @@ class IOPEA(Learner):
         radius = None if radius is None else check_positive("radius", radius)
         threads = check_count("threads", threads, most=MOST_THREADS)
         first = (
-            None if first_epoch is None else check_count("first_epoch", first_epoch, most=LONGEST)
+            None
+            if first_epoch is None
+            else check_count("first_epoch", first_epoch, most=MOST_COUNTED)
         )
         memory = None if memory is None else _check_memory(memory)
         chosen = as_rule(rule)

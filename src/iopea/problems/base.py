@@ -19,7 +19,15 @@ import numpy as np
 
 from iopea.errors import InputError, shown, unknown
 from iopea.information_order import InformationOrder
-from iopea.model import Model, check_count, check_kind, check_numbers, check_seed, real_numbers
+from iopea.model import (
+    Model,
+    check_choice,
+    check_count,
+    check_kind,
+    check_numbers,
+    check_seed,
+    real_numbers,
+)
 from iopea.policies import PolicyClass
 from iopea.problems.control import Control
 from iopea.problems.tabular import Tabular
@@ -562,8 +570,7 @@ class Problem:
         kind = policies.get("kind")
         if kind is None:
             raise InputError(f"[policies] needs a kind, such as kind = {cls.families[0].kind!r}.")
-        if not isinstance(kind, str) or kind not in known:
-            raise unknown(f"kind of policies for {cls.system_type.kind}", str(kind), known)
+        check_choice(f"kind of policies for {cls.system_type.kind}", kind, known)
         return known[kind](**{key: value for key, value in policies.items() if key != "kind"})
 
     @classmethod

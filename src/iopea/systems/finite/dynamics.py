@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 import numpy as np
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from iopea.errors import InputError
 from iopea.model import Model
@@ -51,7 +51,7 @@ class Dynamics(Model):
         tuple[tuple[tuple[float, ...], ...], ...], BeforeValidator(_nested), Field(repr=False)
     ]
     costs: Annotated[tuple[tuple[float, ...], ...], BeforeValidator(_nested), Field(repr=False)]
-    bernoulli: bool = False
+    bernoulli: StrictBool = False
     file: Path | None = Field(default=None, repr=False, exclude=True)
 
     @model_validator(mode="before")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from pydantic import BeforeValidator
 
-from iopea.errors import InputError, ModelMismatchError
+from iopea.errors import InputError, ModelMismatchError, shown
 from iopea.information_order import InformationOrder
 from iopea.policies import Box, Finite, PolicyClass
 from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem
@@ -121,7 +121,8 @@ class PolicyList(PolicyFamily):
                 )
             if not all(0 <= action < system.actions for action in policy):
                 raise InputError(
-                    f"Policy {number} is {list(policy)}: actions are 0 to {system.actions - 1}."
+                    f"Policy {number} is {shown(list(policy))}: actions are 0 to "
+                    f"{system.actions - 1}."
                 )
 
     def plays_every_map(self, system: FiniteSystem) -> bool:
