@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,9 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from iopea.errors import InputError
+from iopea.errors import InputError, shown_path
 from iopea.policies import PolicyClass
 from iopea.simulate import BestInClass
+from iopea.storage import check_writable, clear_drafts, writing
 from iopea.types import RunResult
 
 _RANGE = "#4477aa"
@@ -32,17 +32,10 @@ def check_target(path: Path) -> None:
     """Refuse a file that can't be written, before any work is done."""
     if path.suffix.lower() not in _FORMATS:
         raise InputError(
-            f"Cannot draw to {path}: its name must end in {', '.join(_FORMATS[:-1])} or "
+            f"Cannot draw to {shown_path(path)}: its name must end in {', '.join(_FORMATS[:-1])} or "
             f"{_FORMATS[-1]}."
         )
-    if path.is_dir():
-        raise InputError(f"Cannot draw to {path}: it is a folder.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"Cannot draw to {path}: {error.strerror}.") from None
-    if not os.access(path.parent, os.W_OK):
-        raise InputError(f"Cannot draw to {path}: {path.parent} can't be written to.")
+    check_writable(path)
 
 
 def draw_learning(
@@ -76,9 +69,11 @@ def draw_learning(
         metadata = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            figure.savefig(path, dpi=150, metadata=metadata)
         except OSError as error:
-            raise InputError(f"Cannot draw to {path}: {error.strerror or error}.") from None
+            raise InputError(f"Cannot draw to {shown_path(path)}: {error.strerror or error}.") from None
+        clear_drafts(path.parent, path.name)
+        with writing(path) as file:
+            figure.savefig(file, format=path.suffix[1:].lower(), dpi=150, metadata=metadata)
 
 
 def _draw_survivors(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from iopea.cli.options import Cluster, FirstSeed, Out, Workers
+from iopea.cli.options import MOST_SEEDS, Cluster, FirstSeed, Out, Workers, whole
 from iopea.errors import InputError, unknown
 
 _ALL = "all"
@@ -39,7 +39,9 @@ def reproduce(
     without: Annotated[
         list[str] | None, typer.Option(help="A row to leave out, such as ppo; may be repeated.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Runs of each learner.")] = None,
+    seeds: Annotated[
+        int | None, whole("--seeds", 1, MOST_SEEDS, help="Runs of each learner.")
+    ] = None,
     first_seed: FirstSeed = 0,
     workers: Workers = 0,
     cluster: Cluster = None,
@@ -95,7 +97,7 @@ def reproduce(
     if stored and not out.is_dir():
         raise InputError(f"There is no folder {out}: --stored reports the results of earlier runs.")
     about = {"command": "reproduce", "profiles": list(PROFILES if part else choice.profiles)}
-    store = Store(out, about, warn=warning(console), part=True)
+    store = Store(out, about, warn=warning(console), part=True, alone=not stored)
     if not stored:
         _try_out(choice.methods)
         run_jobs(tasks_for(choice, targets), store, workers, cluster, console)

@@ -6,17 +6,22 @@ from pathlib import Path
 
 from iopea.comparison.formats import to_csv, to_html, to_latex, to_markdown
 from iopea.comparison.tables import Figure, Report, Table
-from iopea.errors import InputError
-from iopea.storage import writing
+from iopea.errors import InputError, shown_path
+from iopea.storage import check_writable, clear_drafts, writing
 
 #: The HTML page of the whole report.
 PAGE = "report.html"
 
 
 def check_document(path: Path | None) -> None:
-    """Refuse a document that is not a Markdown file, before any work is done."""
-    if path is not None and path.suffix != ".md":
-        raise InputError(f"Cannot write a document to {path}: its name must end in .md.")
+    """Refuse a document that is not a Markdown file, or can't be written, before any work is done."""
+    if path is None:
+        return
+    if path.suffix != ".md":
+        raise InputError(
+            f"Cannot write a document to {shown_path(path)}: its name must end in .md."
+        )
+    check_writable(path)
 
 
 def write_report(report: Report, directory: str | Path, page: str = PAGE) -> Path:
@@ -68,6 +73,7 @@ def _write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"Cannot make {path.parent}: {error.strerror or error}.") from None
+        raise InputError(f"Cannot make {shown_path(path.parent)}: {error.strerror or error}.") from None
+    clear_drafts(path.parent, path.name)
     with writing(path) as file:
         file.write(content)

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import json
 import os
+import platform
+import weakref
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+try:
+    import fcntl
+except ImportError:  # not on this system
+    fcntl = None  # type: ignore[assignment]
+
 import iopea
 from iopea.comparison.tasks import Row
-from iopea.errors import ComputationError, InputError
+from iopea.errors import ComputationError, InputError, shown_path
 from iopea.storage import DRAFT, clear_drafts, writing
 
 #: Columns of the stored rows.
@@ -43,6 +50,7 @@ COLUMNS: dict[str, Any] = {
 #: Columns that may differ between two runs of the same task.
 MEASURED = ("seconds",)
 _MANIFEST = "manifest.json"
+_LOCK = ".lock"
 _TASKS = "tasks"
 _SUFFIX = ".parquet"
 
@@ -58,6 +66,8 @@ class Store:
     part : bool. Whether a list in ``about`` may be a part of the one in the manifest.
     columns : dict, optional. Columns of the rows, with their types, including ``task`` and
         ``version``.
+    alone : bool. Whether to keep other processes out of the folder as long as this store exists;
+        not needed to read finished tasks.
     """
 
     def __init__(
@@ -67,13 +77,14 @@ class Store:
         warn: Callable[[str], None] = lambda sentence: None,
         part: bool = False,
         columns: dict[str, Any] | None = None,
+        alone: bool = True,
     ) -> None:
         self.directory = Path(directory)
         self._columns = COLUMNS if columns is None else columns
         self._part = part
         self.about: dict[str, Any] = {}
         self._tasks = self.directory / _TASKS
-        self._claim({"version": iopea.__version__, **about})
+        self._claim({"version": iopea.__version__, **about}, alone)
         self._rows: dict[str, list[Row]] = {}
         for path in sorted(self._tasks.glob(f"*{_SUFFIX}")):
             try:
@@ -83,44 +94,76 @@ class Store:
                     raise ValueError("it holds another task")
             except Exception as error:  # the reader raises many kinds of errors on damaged files
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                warn(f"{path} is damaged ({reason}): its task is run again, all others are kept.")
+                warn(f"{shown_path(path)} is damaged ({reason}): its task is run again, all others are kept.")
             else:
                 self._rows[path.name.removesuffix(_SUFFIX)] = frame.rows(named=True)
 
-    def _claim(self, about: dict[str, Any]) -> None:
+    def _claim(self, about: dict[str, Any], alone: bool) -> None:
         """Claim a new folder, or continue in one with the same manifest."""
         manifest = self.directory / _MANIFEST
         try:
+            if alone and (manifest.exists() or not self._foreign()):
+                self._lock()
             if manifest.exists():
                 self.about = json.loads(manifest.read_text("utf-8"))
                 self._compare(self.about, about)
-            elif self.directory.is_dir() and self._foreign():
+            elif self._foreign():
                 raise InputError(
-                    f"{self.directory} is not empty and holds no results of iopea: "
+                    f"{shown_path(self.directory)} is not empty and holds no results of iopea: "
                     "give another folder with --out."
                 )
             self._tasks.mkdir(parents=True, exist_ok=True)
+            clear_drafts(self.directory)
             clear_drafts(self._tasks)
         except ValueError as error:
             if isinstance(error, InputError):
                 raise
             raise InputError(
-                f"{manifest} is damaged: delete it if the results are of version "
+                f"{shown_path(manifest)} is damaged: delete it if the results are of version "
                 f"{iopea.__version__}, or give another folder with --out."
             ) from None
         except OSError as error:
             raise InputError(
-                f"Cannot use {self.directory} as a folder: {error.strerror or error}."
+                f"Cannot use {shown_path(self.directory)} as a folder: {error.strerror or error}."
             ) from None
         if not manifest.exists():
             with writing(manifest) as file:
                 file.write(json.dumps(about, indent=2).encode())
             self.about = about
 
+    def _lock(self) -> None:
+        """Refuse a folder that another process uses; the system drops the lock of one that ends."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if fcntl is None:
+            return
+        try:
+            handle = os.open(self.directory / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError:  # a folder that can only be read
+            return
+        close = weakref.finalize(self, os.close, handle)
+        here = f"process {os.getpid()} of {platform.node()}"
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, here.encode(), 0)
+        except BlockingIOError:
+            who = os.pread(handle, 1000, 0).decode(errors="replace")
+            close()
+            if who != here:
+                who = who.removesuffix(f" of {platform.node()}") or "another process"
+                raise InputError(
+                    f"{shown_path(self.directory)} is in use by {who}: wait until it ends, or give another "
+                    "folder with --out."
+                ) from None
+        except OSError:  # a file system without locks
+            close()
+
     def _foreign(self) -> bool:
         """Whether a folder without a manifest holds more than the remains of a killed run."""
+        if not self.directory.is_dir():
+            return False
         found = [path for path in self.directory.iterdir() if not path.name.endswith(DRAFT)]
-        return any(path != self._tasks for path in found) or (
+        return any(path not in (self._tasks, self.directory / _LOCK) for path in found) or (
             self._tasks.is_dir() and any(self._tasks.glob(f"*{_SUFFIX}"))
         )
 
@@ -132,7 +175,7 @@ class Store:
             within = isinstance(value, list) and isinstance(found, list) and set(value) <= {*found}
             if found != value and not (self._part and within):
                 raise InputError(
-                    f"The results in {self.directory} have {name} {_shown(found)}, not "
+                    f"The results in {shown_path(self.directory)} have {name} {_shown(found)}, not "
                     f"{_shown(value)}: give another folder with --out, or delete that one."
                 )
 
