@@ -1,0 +1,170 @@
+"""Tables from files, Arrow, pandas and Polars, and their cells as text, numbers and dates.
+
+Nothing is guessed from the first rows: a CSV is read as text, and each column is turned into what
+it must be. A cell that can't be is reported with its row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from iopea.errors import InputError, shown, unknown
+from iopea.model import LARGEST
+
+#: The row of a table, from 1, as people count the rows below the header.
+ROW = "_row"
+#: How each kind of file is read.
+_READERS = {
+    ".csv": lambda path: pl.read_csv(path, infer_schema=False),
+    ".parquet": pl.read_parquet,
+    ".arrow": pl.read_ipc,
+    ".feather": pl.read_ipc,
+}
+_TRUE, _FALSE = ("true", "yes"), ("false", "no")
+
+
+def frame_of(what: str, source: Any) -> pl.DataFrame:
+    """A table as a Polars frame, with the number of each row.
+
+    >>> frame_of("history", {"unique_id": ["a"], "sales": [3]}).columns
+    ['unique_id', 'sales', '_row']
+    """
+    frame = _read(what, source)
+    if not frame.width or not frame.height:
+        raise InputError(f"The {what} has no rows: give at least one.")
+    return frame.with_columns(pl.int_range(1, pl.len() + 1).alias(ROW))
+
+
+def _read(what: str, source: Any) -> pl.DataFrame:
+    if isinstance(source, str | Path):
+        return _read_file(what, Path(source))
+    if isinstance(source, pl.LazyFrame):
+        return source.collect()
+    if isinstance(source, pl.DataFrame):
+        return source
+    try:
+        if isinstance(source, Mapping):
+            return pl.DataFrame(dict(source), strict=False)
+        if hasattr(source, "to_numpy") and hasattr(source, "columns"):  # pandas
+            return pl.DataFrame([_column(str(name), source[name]) for name in source.columns])
+        if hasattr(source, "__arrow_c_stream__"):
+            return pl.DataFrame(source)
+    except (TypeError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
+        raise InputError(
+            f"Cannot read the {what}: {' '.join(str(error).split()) or type(error).__name__}."
+        ) from None
+    raise InputError(
+        f"The {what} is {shown(source)}: give a file (CSV, Parquet or Arrow) or a table of Polars, "
+        "Arrow or pandas."
+    )
+
+
+def _column(name: str, values: Any) -> pl.Series:
+    """A column of pandas; values of several types become text."""
+    array = values.to_numpy()
+    if array.dtype != object:
+        return pl.Series(name, array)
+    cells = [None if cell is None or cell != cell else cell for cell in array.tolist()]
+    kinds = {type(cell) for cell in cells} - {type(None)}
+    if len(kinds) > 1:
+        cells = [None if cell is None else str(cell) for cell in cells]
+    return pl.Series(name, cells, strict=False)
+
+
+def _read_file(what: str, path: Path) -> pl.DataFrame:
+    name = str(path) if len(str(path)) <= 300 else shown(str(path))
+    suffix = path.suffix.lower()
+    if suffix not in _READERS:
+        raise InputError(f"The {what} is {name}: give a file that ends in {', '.join(_READERS)}.")
+    try:
+        return _READERS[suffix](path)
+    except FileNotFoundError:
+        raise InputError(f"There is no file {name}: give the {what}.") from None
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise InputError(f"Cannot read {name}: {reason.split('. ')[0].rstrip('.')}.") from None
+
+
+def renamed(what: str, frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
+    """A frame whose columns have the names of the convention, given as ``{ours: theirs}``."""
+    for ours, theirs in columns.items():
+        if theirs not in frame.columns:
+            raise unknown(f"column of the {what}", theirs, frame.columns)
+        if ours in frame.columns and ours != theirs:
+            frame = frame.drop(ours)
+    return frame.rename({theirs: ours for ours, theirs in columns.items()})
+
+
+def need(what: str, frame: pl.DataFrame, names: tuple[str, ...]) -> None:
+    """Refuse a frame that lacks a column, with the nearest one that it has."""
+    for name in names:
+        if name in frame.columns:
+            continue
+        there = [column for column in frame.columns if column != ROW]
+        alike = {column.strip().lower().replace(" ", "_"): column for column in there}
+        hint = f"it has {', '.join(map(repr, there[:12]))}"
+        if name in alike:
+            hint = f"rename {alike[name]!r}, or name it in columns"
+        raise InputError(f"The {what} has no column {name!r}: {hint}.")
+
+
+def as_text(frame: pl.DataFrame, name: str) -> pl.Expr:
+    """A column as text without blanks around it; empty text is missing.
+
+    Whole numbers are written without a decimal point, so that 17 and 17.0 are one item.
+    """
+    column = pl.col(name)
+    if frame.schema[name].is_float():
+        whole = column == column.round()
+        column = (
+            pl.when(whole)
+            .then(column.cast(pl.Int64, strict=False))
+            .otherwise(None)
+            .cast(pl.String)
+            .fill_null(column.cast(pl.String))
+        )
+    text = column.cast(pl.String, strict=False).str.strip_chars()
+    return pl.when(text != "").then(text)
+
+
+def as_number(frame: pl.DataFrame, name: str) -> tuple[pl.Expr, pl.Expr]:
+    """A column as numbers, and whether a cell is no number.
+
+    Empty cells and NaN are missing. Truth values are 0 and 1.
+    """
+    kind = frame.schema[name]
+    column = pl.col(name)
+    if kind == pl.Boolean or kind.is_numeric():
+        number = column.cast(pl.Float64)
+        return number.fill_nan(None), (number.abs() > LARGEST).fill_null(False)
+    if kind != pl.String:
+        return pl.lit(None, dtype=pl.Float64), column.is_not_null()
+    text = column.str.strip_chars()
+    low = text.str.to_lowercase()
+    empty = text.is_null() | low.is_in(["", "nan", "na", "null", "none"])
+    number = (
+        pl.when(low.is_in(_TRUE)).then(1.0)
+        .when(low.is_in(_FALSE)).then(0.0)
+        .otherwise(text.cast(pl.Float64, strict=False))
+    )  # fmt: skip
+    bad = ~empty & (number.is_null() | number.is_nan() | (number.abs() > LARGEST)).fill_null(True)
+    return pl.when(empty).then(None).otherwise(number).fill_nan(None), bad
+
+
+def as_day(frame: pl.DataFrame, name: str) -> tuple[pl.Expr, pl.Expr]:
+    """A column as days, and whether a cell is no day; text must be as 2024-03-28."""
+    kind = frame.schema[name]
+    column = pl.col(name)
+    if kind in (pl.Date, pl.Datetime):
+        return column.cast(pl.Date), column.is_null()
+    if kind == pl.String:
+        text = column.str.strip_chars().str.replace(r"[T ]00:00(:00(\.0*)?)?(Z|\+00:00)?$", "")
+        day = text.str.to_date("%Y-%m-%d", strict=False, exact=True)
+        right = text.str.contains(r"^\d{4}-\d{2}-\d{2}$")
+        day = pl.when(right).then(day)
+        return day, day.is_null()
+    return pl.lit(None, dtype=pl.Date), pl.lit(True)
