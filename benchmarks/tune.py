@@ -21,6 +21,7 @@ import numpy as np
 import iopea
 from iopea.learners import LEARNERS, learner_named
 from iopea.problem_files import read_problem
+from iopea.simulate import compare_runs
 
 ROOT = Path(__file__).parents[1]
 TUNING = ROOT / "src" / "iopea" / "learners" / "tuning"
@@ -47,9 +48,10 @@ def score(
             return iopea.run(one, problem.simulator(truth, seed), horizon)
 
         runs = iopea.run_all(once, seeds, workers)
-        choices = [run.recommendation for run in runs]
-        gaps.append(best.relative_gaps(problem.simulator(truth), choices).max())
-        regrets.append(np.mean([iopea.relative_regret(run, best) for run in runs]))
+        fresh = [problem.simulator(truth, seed) for seed in seeds]
+        compared = compare_runs(runs, fresh, best)
+        gaps.append(max(found.relative_gap for found in compared))
+        regrets.append(np.mean([found.relative_regret for found in compared]))
     return float(max(gaps)), float(np.mean(regrets))
 
 

@@ -10,8 +10,8 @@ from iopea.theory import (
     Bound,
     base_stock_bound,
     dual_index_bound,
+    excess_cost,
     queue_bound,
-    regret,
     regret_bound,
 )
 
@@ -63,15 +63,15 @@ def direct(horizon, *, span, bound, dimension, width=1, alpha=1.0, data_needed=1
 
 @patient
 @given(st.lists(st.floats(-100, 100), max_size=30), st.floats(-10, 10))
-def test_regret(costs, optimal):
+def test_excess_cost(costs, optimal):
     expected = sum(cost - optimal for cost in costs)
-    assert regret(np.array(costs), optimal) == pytest.approx(expected, abs=1e-9)
+    assert excess_cost(np.array(costs), optimal) == pytest.approx(expected, abs=1e-9)
 
 
-def test_regret_of_the_best_policy_and_of_nothing():
-    assert regret(np.full(7, 2.5), 2.5) == 0.0
-    assert regret([], 3.0) == 0.0
-    assert isinstance(regret([1, 2], 1), float)
+def test_the_excess_of_the_best_policy_and_of_nothing():
+    assert excess_cost(np.full(7, 2.5), 2.5) == 0.0
+    assert excess_cost([], 3.0) == 0.0
+    assert isinstance(excess_cost([1, 2], 1), float)
 
 
 @pytest.mark.parametrize(("horizon", "changes"), CASES)

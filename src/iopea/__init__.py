@@ -125,12 +125,11 @@ _HOMES = {
     "evaluate": "iopea.simulate",
     "best_in_class": "iopea.simulate",
     "BestInClass": "iopea.simulate",
-    "relative_regret": "iopea.simulate",
     "compare_to_best": "iopea.simulate",
     "ComparedRun": "iopea.simulate",
     # what the theorems say
     "Bound": "iopea.theory",
-    "regret": "iopea.theory",
+    "excess_cost": "iopea.theory",
     "regret_bound": "iopea.theory",
     "base_stock_bound": "iopea.theory",
     "dual_index_bound": "iopea.theory",
@@ -207,7 +206,6 @@ if TYPE_CHECKING:
     from iopea.simulate import best_in_class as best_in_class
     from iopea.simulate import compare_to_best as compare_to_best
     from iopea.simulate import evaluate as evaluate
-    from iopea.simulate import relative_regret as relative_regret
     from iopea.simulate import run as run
     from iopea.simulate import run_all as run_all
     from iopea.storage import load_state as load_state
@@ -249,8 +247,8 @@ if TYPE_CHECKING:
     from iopea.theory import Bound as Bound
     from iopea.theory import base_stock_bound as base_stock_bound
     from iopea.theory import dual_index_bound as dual_index_bound
+    from iopea.theory import excess_cost as excess_cost
     from iopea.theory import queue_bound as queue_bound
-    from iopea.theory import regret as regret
     from iopea.theory import regret_bound as regret_bound
     from iopea.types import Controller as Controller
     from iopea.types import Estimates as Estimates

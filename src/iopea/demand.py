@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from scipy.special import betainc, betaincc, gammainc, gammaincc, ndtr
 
-from iopea.errors import InputError, shown, unknown
+from iopea.errors import InputError, shown, shown_path, unknown
 from iopea.model import Model, NonNegative, Number, Positive, Probability, check_choice
 from iopea.state import Noise, Stateful, parts
 from iopea.types import Array
@@ -374,23 +374,24 @@ def demand_from(table: Mapping[str, object], directory: Path | None = None) -> D
 
 def _read_column(path: Path, column: str) -> list[float]:
     """The numbers in one column of a CSV file with a header."""
+    name = shown_path(path)
     try:
         with path.open(newline="", encoding="utf-8-sig") as lines:
             reader = csv.DictReader(lines)
             if column not in (header := reader.fieldnames or [column]):
-                raise unknown(f"column of '{path}'", column, header)
+                raise unknown(f"column of '{name}'", column, header)
             if list(header).count(column) > 1:
-                raise InputError(f"'{path}' has {list(header).count(column)} columns {column!r}.")
+                raise InputError(f"'{name}' has {list(header).count(column)} columns {column!r}.")
             values = [
-                _cell(row, column, f"Row {reader.line_num} of '{path}'", len(header))
+                _cell(row, column, f"Row {reader.line_num} of '{name}'", len(header))
                 for row in reader
             ]
     except FileNotFoundError:
-        raise InputError(f"There is no file '{path}': give a CSV file with a header.") from None
+        raise InputError(f"There is no file '{name}': give a CSV file with a header.") from None
     except (OSError, UnicodeError, csv.Error) as error:
-        raise InputError(f"Cannot read '{path}' as CSV text: {error}.") from None
+        raise InputError(f"Cannot read '{name}' as CSV text: {error}.") from None
     if not values:
-        raise InputError(f"The column {column!r} of '{path}' is empty: give at least one number.")
+        raise InputError(f"The column {column!r} of '{name}' is empty: give at least one number.")
     return values
 
 

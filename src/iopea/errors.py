@@ -8,6 +8,8 @@ from reprlib import Repr
 
 #: Most characters of a value in a message, and most digits of a whole number.
 _MOST_SHOWN, _MOST_DIGITS = 80, 40
+#: Most characters of a path in a message.
+_LONGEST_PATH = 300
 _SHORT = Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = _MOST_SHOWN
 
@@ -44,6 +46,18 @@ def shown(value: object) -> str:
     if " at 0x" in text:  # an address says nothing
         return f"a {getattr(value, '__name__', type(value).__name__)}"
     return text
+
+
+def shown_path(path: object) -> str:
+    """A path as it stands in a message: shortened if it is long, and on one line.
+
+    >>> shown_path("shop.toml"), len(shown_path("x" * 5000))
+    ('shop.toml', 303)
+    """
+    text = str(path)
+    if len(text) > _LONGEST_PATH:
+        text = f"{text[: _LONGEST_PATH // 2]}...{text[-_LONGEST_PATH // 2 :]}"
+    return text if text.isprintable() else repr(text)[1:-1]
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:

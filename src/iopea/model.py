@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -236,22 +236,3 @@ NonNegative = Annotated[float, BeforeValidator(_nonnegative)]
 Positive = Annotated[float, BeforeValidator(_positive)]
 Probability = Annotated[float, BeforeValidator(_probability)]
 Count = Annotated[int, BeforeValidator(lambda value: _count(value, 0, MOST_COUNTED))]
-
-
-def made_of(kind: str, given: object, base: Any, known: Mapping[str, type[Value]]) -> Value:
-    """An exchangeable object from its name, its class or an instance.
-
-    >>> made_of("number", "whole", int, {"whole": int})
-    0
-    """
-    if isinstance(given, base):
-        return cast(Value, given)
-    if isinstance(given, type) and issubclass(given, base):
-        return cast(Value, given())
-    if not isinstance(given, str):
-        raise InputError(
-            f"A {kind} is a name, a class or an instance of {base.__name__}, not {shown(given)}."
-        )
-    if given not in known:
-        raise unknown(kind, given, known)
-    return known[given]()

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, get_args
 
 import numpy as np
 
-from iopea.errors import InputError, shown, unknown
+from iopea.errors import InputError, shown, shown_path, unknown
 from iopea.information_order import InformationOrder
 from iopea.model import check_choice, check_path
 from iopea.problems.base import Problem
@@ -29,8 +29,8 @@ from iopea.types import Array, Claim, Truth
 
 Content = TypeVar("Content")
 
-#: Bytes of a problem file, parts of a key in it, and characters of its path in a message, at most.
-_LARGEST_FILE, _MOST_PARTS, _LONGEST_NAME = 2**26, 100, 300
+#: Bytes of a problem file, and parts of a key in it, at most.
+_LARGEST_FILE, _MOST_PARTS = 2**26, 100
 _KEY = re.compile(r"[^\n=\[\]{},#]+")
 
 #: The table of a policy family other than the default of the problem.
@@ -51,16 +51,18 @@ def read_order(path: str | Path) -> OrderTable:
 
 
 def _read(source: Path, parse: Callable[[str], Content]) -> Content:
-    name = str(source) if len(str(source)) <= _LONGEST_NAME else shown(str(source))
+    name = shown_path(source)
     try:
-        if source.is_file() and source.stat().st_size > _LARGEST_FILE:
+        with source.open("rb") as file:
+            content = file.read(_LARGEST_FILE + 1)  # a device may have no end
+        if len(content) > _LARGEST_FILE:
             raise InputError(
                 f"{name} has more than {_LARGEST_FILE:,} bytes: it is no problem file."
             )
-        text = source.read_text(encoding="utf-8")
+        text = content.decode().replace("\r\n", "\n")
     except FileNotFoundError:
         raise InputError(f"There is no file {name}: give the path of a problem file.") from None
-    except UnicodeError as error:
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
         raise InputError(f"Cannot read {name}: it is not text in UTF-8 ({error.reason}).") from None
     except OSError as error:
         raise InputError(f"Cannot read {name}: {error.strerror or error}.") from None
@@ -99,16 +101,21 @@ def problem_from(
     content: Mapping[str, Any], directory: Path | None = None
 ) -> tuple[Problem, Truth]:
     """Problem and truth from the tables of a problem file; see :func:`tables_of`."""
-    truths = (known.system_type.tables for known in PROBLEMS.values())
-    known_tables = {"problem", POLICIES, ORDER}.union(*truths)
+    given = content.get("problem")
+    kinds: list[type[Problem]] = list(PROBLEMS.built_in.values())
+    found = PROBLEMS.plugin(given.get("kind")) if isinstance(given, dict) else None
+    if found is not None:
+        kinds.append(PROBLEMS[found.name])
+    known_tables = {"problem", POLICIES, ORDER}.union(*(each.system_type.tables for each in kinds))
     for name in content:
         if name not in known_tables:
             raise unknown("table", name, sorted(known_tables))
     problem = dict(_table(content, "problem"))
     kind = problem.pop("kind", None)
     if kind is None:
-        raise InputError(f"[problem] needs a kind, such as kind = {next(iter(PROBLEMS))!r}.")
-    known = PROBLEMS[check_choice("kind of problem", kind, PROBLEMS)]
+        example = next(iter(PROBLEMS.built_in))
+        raise InputError(f"[problem] needs a kind, such as kind = {example!r}.")
+    known = PROBLEMS.named(kind)
     for name in content:
         if name not in ("problem", POLICIES, ORDER, *known.system_type.tables):
             raise InputError(f"A problem of kind {kind!r} has no use for a table [{name}].")

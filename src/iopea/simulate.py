@@ -411,13 +411,6 @@ def _known_best(simulator: Simulator) -> Policy:
         return _FOUND[system]
 
 
-def relative_regret(result: RunResult, best: BestInClass) -> float:
-    """Regret divided by T g*."""
-    check_kind("The result", result, RunResult)
-    check_kind("The best policy", best, BestInClass)
-    return best.share(result.average_cost - best.cost)
-
-
 @dataclass(frozen=True)
 class ComparedRun:
     """A run up to some step, compared with the best policy of the class.
@@ -428,6 +421,7 @@ class ComparedRun:
     elapsed : float. Elapsed time, in the unit to which the average cost refers: the number of
         steps, unless steps differ in length.
     average_cost : float. True cost of the run per unit of time.
+    best_average_cost : float. The same of the best policy of the class, on the same noise.
     recommendation : policy or controller. What the learner recommends after these steps.
     survivors : int, optional. Policies that may still be the best.
     gap : float. Extra long-run cost per step of the recommendation over the best policy.
@@ -437,6 +431,7 @@ class ComparedRun:
     steps: int
     elapsed: float
     average_cost: float
+    best_average_cost: float
     recommendation: Recommendation
     survivors: int | None
     gap: float
@@ -454,13 +449,13 @@ class ComparedRun:
 
     @property
     def regret(self) -> float:
-        """Extra cost of the run over the long-run cost of the best policy."""
-        return self.elapsed * (self.average_cost - self.best.cost)
+        """Extra cost of the run over the best policy of the class on the same noise."""
+        return self.elapsed * (self.average_cost - self.best_average_cost)
 
     @property
     def relative_regret(self) -> float:
         """Regret divided by T g*."""
-        return self.best.share(self.average_cost - self.best.cost)
+        return self.best.share(self.average_cost - self.best_average_cost)
 
 
 def compare_to_best(
@@ -499,21 +494,77 @@ def compare_at(
     horizons: Sequence[int],
     best: BestInClass | None = None,
     watch: Watcher | None = None,
+    twin: Simulator | None = None,
 ) -> list[ComparedRun]:
-    """:func:`compare_to_best` at several horizons of one run, in increasing order."""
+    """:func:`compare_to_best` at several horizons of one run, in increasing order.
+
+    The best policy is played on ``twin``, by default a copy of the simulator with its state.
+    """
     best = best_in_class(simulator) if best is None else best
+    twin = _copy(simulator) if twin is None else twin
     stages = list(_stages(learner, simulator, horizons, best.policy, watch))
-    return _compared(simulator, best, stages)
+    return _compared(simulator, best, stages, [*_of_best(twin, horizons, best.policy)])
 
 
 def compare_runs(
-    results: Sequence[RunResult], simulator: Simulator, best: BestInClass
+    results: Sequence[RunResult], simulators: Sequence[Simulator], best: BestInClass
 ) -> list[ComparedRun]:
-    """:func:`compare_to_best` for finished runs, whose recommendations are evaluated together."""
+    """:func:`compare_to_best` for finished runs, whose recommendations are evaluated together.
+
+    Parameters
+    ----------
+    results : sequence of RunResult. At least one.
+    simulators : sequence of Simulator. As they were before each run: the best policy plays on them.
+    best : BestInClass.
+    """
     stages = [
         _Stage(result.costs.size, result.elapsed, result.average_cost, result) for result in results
     ]
-    return _compared(simulator, best, stages)
+    theirs = [
+        its
+        for stage, simulator in zip(stages, simulators, strict=True)
+        for its in _of_best(simulator, (stage.steps,), best.policy)
+    ]
+    return _compared(simulators[0], best, stages, theirs)
+
+
+def regret_at(
+    learner: Learner,
+    simulator: Simulator,
+    horizons: Sequence[int],
+    best: Policy | None = None,
+) -> list[float]:
+    """Regret at several horizons of one run, without evaluating what is recommended.
+
+    Parameters
+    ----------
+    learner : Learner.
+    simulator : Simulator. The true system.
+    horizons : sequence of int. Steps after which regret is measured; the last ends the run [T].
+    best : policy, optional. Searched for if not given.
+    """
+    both = (
+        _of_best(_copy(simulator), horizons, best),
+        _stages(learner, simulator, horizons, best),
+    )
+    return [
+        mine.elapsed * (mine.average_cost - its.average_cost)
+        for its, mine in zip(*both, strict=True)
+    ]
+
+
+def _copy(simulator: Simulator) -> Simulator:
+    """A simulator of the same system, in the same state, with the same noise to come."""
+    other: Simulator = simulator.problem.simulator(simulator.truth, simulator.seed)
+    other.load_state_dict(simulator.state_dict())
+    return other
+
+
+def _of_best(
+    simulator: Simulator, horizons: Sequence[int], best: Policy | None
+) -> Iterator[_Stage]:
+    """A run of the best policy of the class."""
+    return _stages(Optimal(simulator.problem), simulator, horizons, best)
 
 
 @dataclass(frozen=True)
@@ -550,9 +601,9 @@ def _stages(
 
 
 def _compared(
-    simulator: Simulator, best: BestInClass, stages: Sequence[_Stage]
+    simulator: Simulator, best: BestInClass, stages: Sequence[_Stage], theirs: Sequence[_Stage]
 ) -> list[ComparedRun]:
-    """Compare all stages with the best policy; recommendations are evaluated on one path."""
+    """Compare all stages with those of the best policy; recommendations share one path."""
     fresh = simulator.problem.simulator(simulator.truth)
     gaps = best.gaps(fresh, [stage.result.recommendation for stage in stages])
     return [
@@ -560,38 +611,11 @@ def _compared(
             steps=stage.steps,
             elapsed=stage.elapsed,
             average_cost=stage.average_cost,
+            best_average_cost=its.average_cost,
             recommendation=stage.result.recommendation,
             survivors=stage.result.survivors,
             gap=gap,
             best=best,
         )
-        for stage, gap in zip(stages, gaps.tolist(), strict=True)
-    ]
-
-
-def regret_under_same_noise(
-    learner: Learner,
-    simulator: Simulator,
-    horizons: Sequence[int],
-    best: Policy | None = None,
-) -> list[float]:
-    """Regret at several horizons, against the best policy under the same noise.
-
-    Most of the noise cancels. Where time is continuous, it is the difference of the average costs
-    per unit of time, times the number of steps.
-
-    Parameters
-    ----------
-    learner : Learner.
-    simulator : Simulator. In its initial state.
-    horizons : sequence of int. Steps after which regret is measured; the last ends the run [T].
-    best : policy, optional. Searched for if not given.
-    """
-    twin = simulator.problem.simulator(simulator.truth, simulator.seed)
-    runs = (
-        _stages(learner, simulator, horizons, best),
-        _stages(Optimal(simulator.problem), twin, horizons, best),
-    )
-    return [
-        mine.steps * (mine.average_cost - its.average_cost) for mine, its in zip(*runs, strict=True)
+        for stage, its, gap in zip(stages, theirs, gaps.tolist(), strict=True)
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import platform
 import re
@@ -20,11 +21,21 @@ from typing import IO, Any
 
 import numpy as np
 
-from iopea.errors import InputError, shown
+from iopea.errors import InputError, shown, shown_path
 from iopea.model import check_path
 from iopea.types import State
 
 _NESTING = "state.json"
+#: Kinds of arrays: flags, numbers and text; and how the header of an array is read, by version.
+_KINDS = "biufSU"
+_HEADERS: dict[Any, Any] = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+#: Whole numbers below this size can be written and read; Python limits their digits.
+_LARGEST = 10**4000
+#: Most rows of an array without values.
+_MOST_EMPTY = 10**6
 #: Suffix of the name of an incomplete file.
 DRAFT = ".part"
 #: Seconds after which the incomplete file of another machine is taken as abandoned.
@@ -37,7 +48,12 @@ def save_state(state: State, path: str | Path) -> None:
     if not isinstance(state, dict):
         raise InputError(f"Cannot save {shown(state)}: a state is a dictionary.")
     arrays: list[Any] = []
-    text = json.dumps(_split(state, arrays))
+    try:
+        text = json.dumps(_split(state, arrays))
+    except RecursionError:
+        raise InputError(
+            "Cannot save this state: it is nested too deeply, or contains itself."
+        ) from None
     clear_drafts(target.parent, target.name)
     with writing(target) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_NESTING, text)
@@ -50,9 +66,7 @@ def save_state(state: State, path: str | Path) -> None:
 def writing(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a temporary file for writing; on success, it replaces ``path`` atomically."""
     target = Path(path)
-    if not target.name:
-        raise InputError(f"Cannot write {str(path)!r}: give the path of a file.")
-    draft = target.with_name(f".{target.name}{_writer(os.getpid())}")
+    draft = _draft(target)
     try:
         with draft.open("wb") as file:
             yield file
@@ -60,10 +74,27 @@ def writing(path: str | Path) -> Iterator[IO[bytes]]:
             os.fsync(file.fileno())
         draft.replace(target)
     except OSError as error:
-        raise InputError(f"Cannot write {target}: {error.strerror or error}.") from None
+        raise InputError(f"Cannot write {shown_path(target)}: {error.strerror or error}.") from None
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that cannot be written, before any work is done; nothing is created."""
+    name = shown_path(path)
+    try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            _draft(path).stat()  # whose name is longer
+        if path.is_dir():
+            raise InputError(f"Cannot write {name}: it is a folder.")
+        folder = path.parent
+        while not folder.exists():
+            folder = folder.parent
+    except OSError as error:
+        raise InputError(f"Cannot write {name}: {error.strerror or error}.") from None
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(f"Cannot write {name}: {shown_path(folder)} can't be written to.")
 
 
 def clear_drafts(folder: Path, name: str | None = None) -> None:
@@ -76,6 +107,12 @@ def clear_drafts(folder: Path, name: str | None = None) -> None:
             here = found[2] == _writer(int(found[3]))
             if not _alive(int(found[3])) if here else _age(draft) > _ABANDONED:
                 draft.unlink()
+
+
+def _draft(path: Path) -> Path:
+    if not path.name:
+        raise InputError(f"Cannot write {shown_path(path)!r}: give the path of a file.")
+    return path.with_name(f".{path.name}{_writer(os.getpid())}")
 
 
 def _writer(process: int) -> str:
@@ -103,18 +140,51 @@ def _age(path: Path) -> float:
 def load_state(path: str | Path) -> State:
     """Read a state that :func:`save_state` wrote."""
     source = _as_path(path)
+    name = shown_path(source)
     try:
+        if not source.is_file() and source.exists():
+            raise ValueError("not a file")
         with source.open("rb") as file, zipfile.ZipFile(file) as archive:
-            state = _join(json.loads(archive.read(_NESTING)), archive)
+            _check_members(archive, source.stat().st_size)
+            return _checked_state(_join(json.loads(archive.read(_NESTING)), archive))
     except FileNotFoundError:
-        raise InputError(f"There is no file {source}: give the path of a saved state.") from None
+        raise InputError(f"There is no file {name}: give the path of a saved state.") from None
     except Exception:  # a damaged file may raise almost anything
         raise InputError(
-            f"{source} is not a complete saved state: give a file that save_state wrote."
+            f"{name} is not a complete saved state: give a file that save_state wrote."
         ) from None
+
+
+def _check_members(archive: zipfile.ZipFile, size: int) -> None:
+    """Refuse members that save_state did not write, so that a state is no larger than its file."""
+    members = archive.infolist()
+    names = [_NESTING, *map(_member, range(len(members) - 1))]
+    if [member.filename for member in members] != names:
+        raise ValueError("other members")
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
+        raise ValueError("compressed")
+    if sum(member.file_size for member in members) > size:
+        raise ValueError("members that overlap")
+
+
+def _checked_state(state: Any) -> State:
     if not isinstance(state, dict):
-        raise InputError(f"{source} is not a saved state: give a file that save_state wrote.")
+        raise ValueError("not a dictionary")
     return state
+
+
+def read_array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """An array of numbers or text of an archive; its header must fit the size of its member."""
+    size = archive.getinfo(name).file_size
+    with archive.open(name) as member:
+        version = np.lib.format.read_magic(member)
+        shape, _, dtype = _HEADERS[version](member)
+        fits = math.prod(shape) * dtype.itemsize == size - member.tell()
+        if dtype.kind not in _KINDS or not dtype.itemsize or not fits or _is_vast(shape):
+            raise ValueError("not the array of its header")
+        member.seek(0)
+        read: np.ndarray = np.lib.format.read_array(member, allow_pickle=False)
+        return read
 
 
 def _member(number: int) -> str:
@@ -124,16 +194,25 @@ def _member(number: int) -> str:
 def _split(value: Any, arrays: list[Any]) -> Any:
     """The nesting of a state as JSON; arrays are moved to the list ``arrays``."""
     if isinstance(value, np.ndarray):
-        if value.dtype.kind not in "biufSU" or isinstance(value, np.ma.MaskedArray):
+        if value.dtype.kind not in _KINDS or isinstance(value, np.ma.MaskedArray):
             raise InputError(f"Cannot save an array of {value.dtype}: only numbers and text.")
+        if _is_vast(value.shape):
+            raise InputError(f"Cannot save an array of shape {value.shape}: it is empty, but vast.")
         arrays.append(value)
         return {"array": len(arrays) - 1}
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, dict):
+        for name in value:
+            if not isinstance(name, str):
+                raise InputError(
+                    f"Cannot save the key {shown(name)}: the keys of a state are text."
+                )
         return {"dict": {name: _split(part, arrays) for name, part in value.items()}}
     if isinstance(value, list | tuple):
         return [_split(part, arrays) for part in value]
+    if isinstance(value, int) and abs(value) >= _LARGEST:
+        raise InputError(f"Cannot save {shown(value)}: numbers of a state have fewer digits.")
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise InputError(
@@ -146,12 +225,16 @@ def _as_path(path: Any) -> Path:
     return check_path("The path", path)
 
 
+def _is_vast(shape: tuple[int, ...]) -> bool:
+    """Whether an array has no values, but very many rows; as lists, it would fill the memory."""
+    return 0 in shape and math.prod(filter(None, shape)) > _MOST_EMPTY
+
+
 def _join(value: Any, archive: zipfile.ZipFile) -> Any:
     if isinstance(value, list):
         return [_join(part, archive) for part in value]
     if not isinstance(value, dict):
         return value
     if "array" in value:
-        with archive.open(_member(value["array"])) as member:
-            return np.lib.format.read_array(member, allow_pickle=False)
+        return read_array(archive, _member(value["array"]))
     return {name: _join(part, archive) for name, part in value["dict"].items()}

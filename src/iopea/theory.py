@@ -1,4 +1,4 @@
-"""Regret, and the bounds of the paper's theorems with each term by name.
+"""The bounds of the paper's theorems with each term by name, and the excess that they bound.
 
 The theorem is stated up to constants. The bound here is the one of its proof
 (label ``app:regret_bound_proof``), with the constants that the proof gives and
@@ -46,10 +46,13 @@ _LEAST_RUN = 1e-100
 _PER_EPOCH = 7
 
 
-def regret(costs: Array, optimal_cost: float) -> float:
-    """Cost beyond that of the best policy: Σ C_t - T g*.
+def excess_cost(costs: Array, optimal_cost: float) -> float:
+    """Excess over T g*: Σ C_t - T g*, the noise of the run included.
 
-    >>> regret(np.array([2.0, 3.0]), 1.5)
+    The theorems bound it; the regret that is measured, :attr:`iopea.ComparedRun.regret`, is against
+    the best policy on the same noise.
+
+    >>> excess_cost(np.array([2.0, 3.0]), 1.5)
     2.0
     """
     values = check_numbers("costs", costs)

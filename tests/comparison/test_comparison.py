@@ -153,7 +153,7 @@ def test_a_task_is_the_run_that_one_makes_by_hand():
     first, last = perform(task, best)
     assert (first["steps"], last["steps"]) == (400, 3000)
     assert last["average"] == pytest.approx(result.average_cost, rel=1e-12)
-    assert tuple(json.loads(last["recommendation"])) == result.recommendation
+    assert tuple(last["policy"]) == result.recommendation
     gap = best.relative_gaps(problem.simulator(demand), [result.recommendation])[0]
     assert last["gap"] == pytest.approx(gap, abs=1e-12)
     assert last["cost"] == pytest.approx(best.cost * (1 + gap))

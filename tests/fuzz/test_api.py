@@ -294,12 +294,11 @@ CASES |= {
         lambda odd: iopea.check_order(SHOP, LAW, error_rate=odd, steps=50, replications=2),
         SHARE,
     ),
-    "regret costs": (
-        lambda odd: iopea.regret(odd, 1.0),
+    "excess_cost costs": (
+        lambda odd: iopea.excess_cost(odd, 1.0),
         numbers,
     ),
-    "regret optimal_cost": (lambda odd: iopea.regret([1.0], odd), ANY),
-    "relative_regret": (lambda odd: iopea.relative_regret(odd, odd), nothing),
+    "excess_cost optimal_cost": (lambda odd: iopea.excess_cost([1.0], odd), ANY),
     "PolicyController": (
         lambda odd: iopea.PolicyController(SHOP, odd),
         ANY,

@@ -27,13 +27,51 @@ NO_COUNT = (*NO_NUMBER, "-1", "1.5", "inf", "1e3", ENDLESS)
 NO_SHARE = (*NO_NUMBER, "-0.1", "0", "1", "1.5", "inf", "-inf", ENDLESS)
 NO_POSITIVE = (*NO_NUMBER, "-1", "0", "inf", "-inf")
 NO_WORD = ("", "abc", "1", "[1]", "None", "x" * 10_000, "paired ", "\n")
-NO_PAIR = ("", "abc", "=", "=1", "a=1", "rule", "rule=[1]", "rule={}", "rule=1", "rule=true", "rule=''",
-           "horizon=1", "problem=1", "delta=abc", "delta=[0.1]", "delta=2", "delta=nan", "delta=1e400",
-           "seed=1", "radius=-1", "radius=[1]", "threads=0", "threads=1.5", "threads=" + HUGE,
-           "start=abc", "start=-1", "start=[1,2]", "start=1e400", "precision=float16", "precision=1",
-           "memory=-1", "memory=abc", "first_epoch=0", "first_epoch=1.5", "play=abc", "play=[1]",
-           "restart=abc", "state=abc", "state=[1]", "state=[-1,0,0]", "x" * 10_000 + "=1",
-           "delta=" + "1" * 5000, "delta=" + "[" * 50_000)  # fmt: skip
+NO_PAIR = (
+    "",
+    "abc",
+    "=",
+    "=1",
+    "a=1",
+    "rule",
+    "rule=[1]",
+    "rule={}",
+    "rule=1",
+    "rule=true",
+    "rule=''",
+    "horizon=1",
+    "problem=1",
+    "delta=abc",
+    "delta=[0.1]",
+    "delta=2",
+    "delta=nan",
+    "delta=1e400",
+    "seed=1",
+    "radius=-1",
+    "radius=[1]",
+    "threads=0",
+    "threads=1.5",
+    "threads=" + HUGE,
+    "start=abc",
+    "start=-1",
+    "start=[1,2]",
+    "start=1e400",
+    "precision=float16",
+    "precision=1",
+    "memory=-1",
+    "memory=abc",
+    "first_epoch=0",
+    "first_epoch=1.5",
+    "play=abc",
+    "play=[1]",
+    "restart=abc",
+    "state=abc",
+    "state=[1]",
+    "state=[-1,0,0]",
+    "x" * 10_000 + "=1",
+    "delta=" + "1" * 5000,
+    "delta=" + "[" * 50_000,
+)
 NO_NUMBERS = (
     "",
     "abc",
@@ -98,15 +136,31 @@ NO_FILES = ("", ".", "nowhere.toml", "/dev/null", "x" * 5000, "README.md", "\x01
 CASES = [
     *(("learn", FILE, option, odd) for option, values in LEARN.items() for odd in values),
     *(("compare", FILE, option, odd) for option, values in COMPARE.items() for odd in values),
-    *(("reproduce", "table1", option, odd) for option, values in REPRODUCE.items() for odd in values),
+    *(
+        ("reproduce", "table1", option, odd)
+        for option, values in REPRODUCE.items()
+        for odd in values
+    ),
     *(("validate", "alpha", option, odd) for option, values in VALIDATE.items() for odd in values),
     *(("check-order", FILE, option, odd) for option, values in CHECK.items() for odd in values),
     *((command, odd) for command in ("learn", "compare", "check-order") for odd in NO_FILES),
     *((command, odd) for command in ("reproduce", "validate") for odd in NO_WORD),
     *((odd,) for odd in ("abc", "lern", "--abc", "-x", "learn=1", "x" * 10_000)),
-    *((command, option) for command in ("learn", "compare", "reproduce", "validate", "check-order",
-      "warmup", "bench", "learners") for option in ("--abc", "-x", "--seedz", "--jsno", "--=")),
-]  # fmt: skip
+    *(
+        (command, option)
+        for command in (
+            "learn",
+            "compare",
+            "reproduce",
+            "validate",
+            "check-order",
+            "warmup",
+            "bench",
+            "learners",
+        )
+        for option in ("--abc", "-x", "--seedz", "--jsno", "--=")
+    ),
+]
 
 
 def test_there_are_many_cases():

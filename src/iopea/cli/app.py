@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import iopea
 from iopea.cli.bench import bench
@@ -16,13 +18,23 @@ from iopea.cli.learners import learners
 from iopea.cli.reproduce import reproduce
 from iopea.cli.validate import validate
 from iopea.cli.warmup import warmup
-from iopea.errors import IopeaError
+from iopea.errors import IopeaError, shown, unknown
 
 #: Exit status after an interrupt, by the convention of shells, and the message.
 _INTERRUPTED = 130
 _INTERRUPTION = "Interrupted: no report was written."
 
+
+class _Commands(TyperGroup):
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command by its name; for an unknown one, the nearest is suggested."""
+        if cmd_name not in self.commands:
+            raise unknown("command", cmd_name, self.commands)
+        return super().get_command(ctx, cmd_name)
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Learn an operating policy online from partial observations.",
     add_completion=False,
     rich_markup_mode=None,
@@ -64,19 +76,23 @@ def main() -> None:
         # The class of usage errors depends on the version of Typer.
         if not hasattr(error, "format_message"):
             raise
-        _end(f"Error: {_with_value(error.format_message(), error.__cause__)}", 2)
+        _end(f"Error: {_usage(error)}", 2)
     else:
         if status == _INTERRUPTED:  # newer versions of Typer turn an interrupt into a status
             _end(_INTERRUPTION, _INTERRUPTED)
         sys.exit(status or 0)
 
 
-def _with_value(message: str, cause: object) -> str:
-    """A message of Typer with the invalid value, which newer versions leave out."""
-    if hasattr(cause, "errors"):
-        value = str(cause.errors()[0]["input"])
-        message = message.replace("Invalid value for", f"Invalid value {value!r} for", 1)
-    return message if message.endswith((".", "?", ")")) else f"{message}."
+def _usage(error: Any) -> str:
+    """The sentence for a usage error of Typer; long parts of what was typed are shortened."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoSuchOption" and context is not None:
+        known = {name for each in context.command.params for name in (*each.opts, "--help")}
+        return str(unknown("option", error.option_name, known))
+    message = re.sub(r"\S{80,}", lambda long: shown(long[0])[1:-1], error.format_message())
+    if context is None:
+        return message
+    return f"{message.rstrip('.')}: see {context.command_path} --help."
 
 
 def _end(message: str, status: int) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import iopea
-from iopea.cli.options import AsJson
+from iopea.cli.options import AsJson, share, whole
 
 #: ``SOME_PAIRS`` of :mod:`iopea.orders.checking`.
 _SOME_PAIRS = 1000
@@ -20,20 +20,22 @@ def check_order(
         Path, typer.Argument(help="A problem file; its table [order] may hold the claim to test.")
     ],
     pairs: Annotated[
-        int, typer.Option(min=1, help="Largest number of pairs to test.")
+        int, whole("--pairs", 1, help="Largest number of pairs to test.")
     ] = _SOME_PAIRS,
     steps: Annotated[
         int | None,
-        typer.Option(help="Steps of each path; 2000, or 10000 for distributional claims."),
+        whole("--steps", 1, help="Steps of each path; 2000, or 10000 for distributional claims."),
     ] = None,
     replications: Annotated[
         int | None,
-        typer.Option(help="Paths of each policy; 4, or 24 for distributional claims."),
+        whole(
+            "--replications", 1, help="Paths of each policy; 4, or 24 for distributional claims."
+        ),
     ] = None,
     error_rate: Annotated[
-        float, typer.Option(help="Probability of rejecting a true distributional claim.")
+        float, share("--error-rate", help="Probability of rejecting a true distributional claim.")
     ] = 0.01,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of all random draws.")] = 0,
+    seed: Annotated[int, whole("--seed", help="Seed of all random draws.")] = 0,
     as_json: AsJson = False,
 ) -> None:
     """Test a claimed information order; exit status 1 if the claim is false."""

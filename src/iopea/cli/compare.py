@@ -30,6 +30,7 @@ def compare(
     from iopea.cli.jobs import print_report, run_jobs, warning
     from iopea.comparison.compare import Comparison, labels_of
     from iopea.comparison.output import write_report
+    from iopea.comparison.runner import check_cluster
     from iopea.comparison.store import Store
     from iopea.learners import learner_named
     from iopea.problem_files import read_problem
@@ -51,6 +52,7 @@ def compare(
         _command(files, names, horizon, seeds, first_seed),
     )
     console = Console(stderr=True)
+    check_cluster(cluster)
     store = Store(out, {"command": "compare"}, warn=warning(console))
     run_jobs(comparison.tasks(), store, workers, cluster, console)
     report = comparison.report(store)

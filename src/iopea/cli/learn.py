@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 
 import iopea
-from iopea.cli.options import AsJson, Horizon, Seeds
-from iopea.errors import InputError, unknown
+from iopea.cli.options import MOST_WORKERS, AsJson, Horizon, Seeds, positive, share, whole
+from iopea.errors import InputError, shown, unknown
 
 #: Largest number of parameters of a policy that are shown individually.
 _MOST_SHOWN = 8
@@ -63,12 +63,13 @@ def learn(
         ),
     ] = None,
     delta: Annotated[
-        float | None, typer.Option(help="Probability that the guarantee fails; default: 0.05.")
+        float | None, share("--delta", help="Probability that the guarantee fails; default: 0.05.")
     ] = None,
     radius: Annotated[
         float | None,
-        typer.Option(
-            help="Distance of neighbouring policies; default for iopea: range/max(2000, √T)."
+        positive(
+            "--radius",
+            help="Distance of neighbouring policies; default for iopea: range/max(2000, √T).",
         ),
     ] = None,
     settings: Annotated[
@@ -76,7 +77,13 @@ def learn(
         typer.Option("--set", help="A setting of the learner as NAME=VALUE; may be repeated."),
     ] = None,
     workers: Annotated[
-        int, typer.Option(min=0, help="Number of threads, without effect on results; 0: all cores.")
+        int,
+        whole(
+            "--workers",
+            0,
+            MOST_WORKERS,
+            help="Number of threads, without effect on results; 0: all cores.",
+        ),
     ] = 0,
     plot: Annotated[
         Path | None, typer.Option(help="Write a figure of survivors and average cost to this file.")
@@ -118,7 +125,8 @@ def learn(
     best = best_in_class(problem.simulator(truth))
     cores = workers or os.cpu_count() or 1
     runs = _run_seeds(make, problem, truth, horizon, seeds, cores, held)
-    report = _report(problem, truth, first, horizon, best, runs)
+    fresh = [problem.simulator(truth, seed, held) for seed in range(seeds)]
+    report = _report(fresh, first, horizon, best, runs)
     if plot is not None:
         title = f"{first.title}: {seeds} runs of {horizon} steps"
         draw_learning(runs, best, problem.policy_class, plot, title)
@@ -136,7 +144,7 @@ def _numbers(option: str, text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise InputError(
-            f"--{option} takes numbers separated by commas, such as 12 or 4,18, not {text!r}."
+            f"--{option} takes numbers separated by commas, such as 12 or 4,18, not {shown(text)}."
         ) from None
 
 
@@ -151,13 +159,17 @@ def _settings(kind: type[iopea.Learner], given: dict[str, Any], pairs: list[str]
         name, equals, value = pair.partition("=")
         name = name.strip()
         if not equals:
-            raise InputError(f"--set takes NAME=VALUE, not {pair!r}.")
+            raise InputError(f"--set takes NAME=VALUE, not {shown(pair)}.")
         if name not in known:
             raise unknown(f"setting of {kind.name}", name, known)
         try:
             chosen[name] = tomllib.loads(f"value = {value}")["value"]
         except tomllib.TOMLDecodeError:
             chosen[name] = value.strip()
+        except (ValueError, RecursionError):  # too many digits, or too deep
+            raise InputError(
+                f"--set {name} takes a number, a word or a list, not {shown(value)}."
+            ) from None
     return chosen
 
 
@@ -223,26 +235,25 @@ def _progress(seed: int, learner: iopea.Learner) -> str:
 
 
 def _report(
-    problem: iopea.Problem,
-    truth: iopea.Truth,
+    fresh: list[iopea.Simulator],
     learner: iopea.Learner,
     horizon: int,
     best: iopea.BestInClass,
     runs: list[iopea.RunResult],
 ) -> dict[str, Any]:
-    """Runs with their problem and settings, as JSON values."""
+    """Runs with their problem and settings, as JSON values; ``fresh`` are their simulators."""
     import numpy as np
 
     from iopea.simulate import compare_runs
 
-    compared = compare_runs(runs, problem.simulator(truth), best)
+    compared = compare_runs(runs, fresh, best)
     return {
         "version": iopea.__version__,
         "learner": learner.name,
         "oracle": learner.oracle,
         "settings": {key: value for key, value in learner.settings().items() if key != "seed"},
-        "problem": problem.describe(),
-        "truth": truth.table(),
+        "problem": learner.problem.describe(),
+        "truth": fresh[0].truth.table(),
         "horizon": horizon,
         "optimal_policy": _plain(best.policy),
         "optimal_cost": best.cost,
@@ -252,6 +263,7 @@ def _report(
                 "seed": seed,
                 "policy": _plain(result.recommendation),
                 "average_cost": result.average_cost,
+                "best_average_cost": found.best_average_cost,
                 "relative_gap": _or_null(found.relative_gap),
                 "regret": found.regret,
                 "relative_regret": _or_null(found.relative_regret),
@@ -313,9 +325,14 @@ def _print(
         f"Best in class: {_short(best.policy)} at {best.cost:.4g} per step ({exactness}).",
         highlight=False,
     )
+    console.print("cost: per step over the whole run, learning included.", highlight=False)
+    console.print(
+        "regret: extra cost of the run over the best in class on the same noise, over T g*.",
+        highlight=False,
+        soft_wrap=True,
+    )
     if shares:
         console.print(
-            "cost: per step over the whole run, learning included. "
             "α: share of the steps that were informative about the recommended policy.",
             highlight=False,
         )

@@ -32,8 +32,8 @@ def check_target(path: Path) -> None:
     """Refuse a file that can't be written, before any work is done."""
     if path.suffix.lower() not in _FORMATS:
         raise InputError(
-            f"Cannot draw to {shown_path(path)}: its name must end in {', '.join(_FORMATS[:-1])} or "
-            f"{_FORMATS[-1]}."
+            f"Cannot draw to {shown_path(path)}: its name must end in "
+            f"{', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}."
         )
     check_writable(path)
 
@@ -70,7 +70,9 @@ def draw_learning(
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"Cannot draw to {shown_path(path)}: {error.strerror or error}.") from None
+            raise InputError(
+                f"Cannot draw to {shown_path(path)}: {error.strerror or error}."
+            ) from None
         clear_drafts(path.parent, path.name)
         with writing(path) as file:
             figure.savefig(file, format=path.suffix[1:].lower(), dpi=150, metadata=metadata)

@@ -61,15 +61,14 @@ def reproduce(
 
     from iopea.cli.jobs import print_report, run_jobs, warning
     from iopea.comparison.output import PAGE, check_document, write_document, write_report
+    from iopea.comparison.runner import check_cluster
     from iopea.comparison.store import Store
     from iopea.studies.reproduction.costs import BASELINE, SIZES, Choice
     from iopea.studies.reproduction.reproduce import TARGETS, report_for, tasks_for
     from iopea.studies.reproduction.scenarios import PROFILES, scenarios
 
     if target not in (*TARGETS, _ALL):
-        raise InputError(
-            f"There is no table or figure {target!r}: use one of {', '.join(TARGETS)} and {_ALL}."
-        )
+        raise unknown("table or figure", target, (*TARGETS, _ALL))
     part = bool(only or rows)
     targets = tuple(
         each for each in TARGETS if target in (each, _ALL) and (each in _TABLES or not part)
@@ -97,6 +96,7 @@ def reproduce(
     if stored and not out.is_dir():
         raise InputError(f"There is no folder {out}: --stored reports the results of earlier runs.")
     about = {"command": "reproduce", "profiles": list(PROFILES if part else choice.profiles)}
+    check_cluster(cluster)
     store = Store(out, about, warn=warning(console), part=True, alone=not stored)
     if not stored:
         _try_out(choice.methods)

@@ -46,6 +46,7 @@ def validate(
 
     from iopea.cli.jobs import run_jobs, warning
     from iopea.comparison.output import check_document
+    from iopea.comparison.runner import check_cluster
     from iopea.comparison.store import Store
     from iopea.studies.guarantees import STUDIES
     from iopea.studies.guarantees.document import Chapter, show, write_all, write_document
@@ -65,6 +66,7 @@ def validate(
     out = out or Path(f"out/validation-{size}")
     console = Console(stderr=True)
     about = {"command": "validate", "size": size}
+    check_cluster(cluster)
     store = Store(out, about, warn=warning(console), columns=COLUMNS)
     parts = {name: study.parts(full) for name, study in chosen.items()}
     run_jobs([part for each in parts.values() for part in each], store, workers, cluster, console)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iopea.comparison.curves import curves_of, looks
-from iopea.comparison.figures import costs_over_time
+from iopea.comparison.figures import costs_over_time, regret_over_time
 from iopea.comparison.statistics import LEVEL, holm, mean_of, welch
 from iopea.comparison.store import Store
 from iopea.comparison.tables import (
@@ -32,10 +32,10 @@ from iopea.learners import learner_named
 from iopea.problems.base import Problem
 from iopea.types import Truth
 
+#: The first look at a run is after this many steps: much of the regret comes early.
+_FIRST_LOOK = 100
 #: The most characters of a label, which is part of file names.
 _LONGEST = 60
-#: The learner that regret is measured against.
-_YARDSTICK = "optimal"
 
 
 @dataclass(frozen=True)
@@ -76,17 +76,32 @@ class Comparison:
         if (label, name) in self.absent:
             return []
         system = system_text(*self.systems[label])
-        task = Task(label, system, name, horizons=looks(self.horizon), evaluation=self.evaluation)
+        task = Task(
+            label,
+            system,
+            name,
+            horizons=looks(self.horizon, _FIRST_LOOK),
+            evaluation=self.evaluation,
+        )
         return [task.at(seed) for seed in self.seeds]
 
     def tasks(self) -> list[Task]:
-        """All runs, and those of the best policy under the same noise."""
-        names = dict.fromkeys((*self.learners, _YARDSTICK))
-        return [task for label in self.systems for name in names for task in self.runs(label, name)]
+        """All runs."""
+        return [
+            task
+            for label in self.systems
+            for name in self.learners
+            for task in self.runs(label, name)
+        ]
 
     def report(self, store: Store) -> Report:
         """Tables and figures of the stored runs."""
-        figures = [self._figure(label, store) for label in self.systems]
+        figures = [
+            figure
+            for label in self.systems
+            if self._learners_on(label)
+            for figure in (self._cost_figure(label, store), self._regret_figure(label, store))
+        ]
         about = (
             f"{len(self.learners)} learners on {len(self.systems)} "
             f"problem{'' if len(self.systems) == 1 else 's'}, {len(self.seeds)} runs of "
@@ -160,12 +175,7 @@ class Comparison:
         for name in self.learners:
             cells: list[Cell] = [name]
             for label in self.systems:
-                best = {row["seed"]: row for row in self._rows(label, _YARDSTICK, store)}
-                regrets = [
-                    (row["average"] - best[row["seed"]]["average"])
-                    / (abs(best[row["seed"]]["cost"]) or float("nan"))
-                    for row in self._rows(label, name, store)
-                ]
+                regrets = [row["relative_regret"] for row in self._rows(label, name, store)]
                 if not regrets:
                     cells.append(Entry(unit="share", absent=self.absent[label, name]))
                     continue
@@ -175,15 +185,20 @@ class Comparison:
                 )
             lines.append(Line(tuple(cells)))
         notes = (
-            "Extra cost of the whole run over the best policy of the class under the same noise, "
-            "as a share of the best policy's long-run cost.",
+            "Extra cost of the whole run over the best policy of the class on the same noise, as a "
+            "share of the best policy's long-run cost.",
         )
         title = "Cost of learning: regret over T g*"
         return Table("regret", title, self._columns, tuple(lines), notes)
 
-    def _figure(self, label: str, store: Store) -> Figure:
+    def _learners_on(self, label: str) -> dict[str, list[Task]]:
+        """The runs of the learners that fit a system."""
         tasks = {name: self.runs(label, name) for name in self.learners}
-        best = best_from(store.rows(self.runs(label, _YARDSTICK)[0].best.key)[0])
+        return {name: runs for name, runs in tasks.items() if runs}
+
+    def _cost_figure(self, label: str, store: Store) -> Figure:
+        tasks = self._learners_on(label)
+        best = best_from(store.rows(next(iter(tasks.values()))[0].best.key)[0])
         return costs_over_time(
             f"costs-{label}",
             f"Costs over time, {label}",
@@ -192,6 +207,16 @@ class Comparison:
             best.cost,
             self.command,
             f"{label}: {runs(len(self.seeds))}. The dotted line is the best policy of the class.",
+        )
+
+    def _regret_figure(self, label: str, store: Store) -> Figure:
+        return regret_over_time(
+            f"regret-{label}",
+            f"Regret over time, {label}",
+            curves_of(self._learners_on(label), store, "regret"),
+            self.command,
+            f"{label}: extra cost over the best policy of the class on the same noise, "
+            f"{runs(len(self.seeds))}.",
         )
 
 

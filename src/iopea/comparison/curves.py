@@ -10,19 +10,19 @@ from iopea.comparison.figures import Curve
 from iopea.comparison.store import Store
 from iopea.comparison.tasks import Task
 
-#: The first look at a run is after this many steps, or after this part of a short run.
-_FIRST_LOOK, _SHORT = 1000, 10
+#: The first look at a short run is after this part of it.
+_SHORT = 10
 
 
-def looks(last: int) -> tuple[int, ...]:
+def looks(last: int, first: int = 1000) -> tuple[int, ...]:
     """Steps at which a run is looked at: 1, 2 and 5 times powers of ten, and its end.
 
     >>> looks(10_000)
     (1000, 2000, 5000, 10000)
-    >>> looks(300)
-    (50, 100, 200, 300)
+    >>> looks(2000, first=200), looks(300)
+    ((200, 500, 1000, 2000), (50, 100, 200, 300))
     """
-    first = min(_FIRST_LOOK, last // _SHORT)
+    first = min(first, last // _SHORT)
     steps = [digit * 10**power for power in range(len(str(last))) for digit in (1, 2, 5)]
     return (*(each for each in steps if first <= each < last), last)
 

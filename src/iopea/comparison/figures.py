@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,6 +39,14 @@ _OTHER_MARKERS = "pPX*hd<>"
 _PNG_DPI = 200
 #: A constant above this multiple of all other values is not drawn.
 _WITHIN = 1.2
+#: Costs that reach this multiple of the best one are drawn on a logarithmic axis.
+_FACTOR = 3
+_BAND = 0.15
+#: How regret is drawn, in a sentence.
+REGRET = (
+    "The band is the 95 % interval of the mean, drawn down to a tenth of it; points at or below 0 "
+    "are not drawn."
+)
 _STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -136,7 +144,7 @@ def _draw_curves(axes: Axes, found: Sequence[Curve], level: float | None) -> Non
             curve.mean - curve.half,
             curve.mean + curve.half,
             color=colour,
-            alpha=0.15,
+            alpha=_BAND,
             linewidth=0,
         )
     if level is not None:
@@ -157,27 +165,61 @@ def costs_over_time(
 ) -> Figure:
     """The cost of the recommendation, and the average cost so far, over time."""
     with drawing(7.4, 3.4) as canvas:
-        left, right = canvas.subplots(1, 2)
-        _draw_curves(left, recommended, best)
-        _draw_curves(right, incurred, best)
-        left.set_ylabel("long-run cost per step")
-        left.set_title("of the policy recommended after T steps", loc="left", fontsize=9)
-        right.set_title("average cost of the first T steps", loc="left", fontsize=9)
-        _zoom((left, right), (recommended, incurred), best)
-        handles, labels = left.get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)))
+        from iopea.comparison.axes import label_ticks, legend_below, lines_of
+
+        panels = canvas.subplots(1, 2)
+        for axes, curves in zip(panels, (recommended, incurred), strict=True):
+            _draw_curves(axes, curves, best)
+            largest = max((float(curve.mean.max()) for curve in curves), default=best)
+            if best > 0 and largest > _FACTOR * best:
+                axes.set_yscale("log")
+            label_ticks(axes.xaxis)
+            label_ticks(axes.yaxis)
+        panels[0].set_ylabel("cost per step")
+        panels[0].set_title("recommended after T steps: long-run cost", loc="left", fontsize=9)
+        panels[1].set_title("first T steps: average cost", loc="left", fontsize=9)
+        legend_below(canvas, lines_of(panels[:1]))
         return finished(canvas, name, title, caption, command)
 
 
-def _zoom(panels: Sequence[Axes], found: Sequence[Sequence[Curve]], best: float) -> None:
-    """Logarithmic axes where costs differ by factors."""
-    from matplotlib.ticker import NullFormatter, ScalarFormatter
+def regret_over_time(
+    name: str, title: str, curves: Sequence[Curve], command: str, caption: str
+) -> Figure:
+    """Regret over time on logarithmic axes."""
+    with drawing(7.4, 3.8) as canvas:
+        from iopea.comparison.axes import legend_below, lines_of
 
-    for axes, curves in zip(panels, found, strict=True):
-        largest = max((float(curve.mean.max()) for curve in curves), default=best)
-        if best > 0 and largest > 3 * best:
-            axes.set_yscale("log")
-            axes.yaxis.set_major_formatter(ScalarFormatter())
-            axes.yaxis.set_minor_formatter(NullFormatter())
-            ticks = [best * factor for factor in (1, 2, 5, 10, 20, 50) if factor * best <= largest]
-            axes.set_yticks(ticks, [f"{tick:.3g}" for tick in ticks])
+        axes = canvas.subplots()
+        draw_regret(axes, curves)
+        legend_below(canvas, lines_of([axes]))
+        return finished(canvas, name, title, f"{caption} {REGRET}", command)
+
+
+def draw_regret(
+    axes: Axes, curves: Sequence[Curve], about: Callable[[Curve], str] = lambda curve: ""
+) -> None:
+    """Mean regret with its interval on logarithmic axes; what is said of a curve is in its label.
+
+    Where no regret is above 0, the axis of regret is linear.
+    """
+    from iopea.comparison.axes import label_ticks
+
+    names = [curve.name for curve in curves]
+    logarithmic = any((curve.mean > 0).any() for curve in curves)
+    for curve in curves:
+        colour, marker, dash = style_of(curve.name, names)
+        label = curve.name + ("" if (curve.mean > 0).any() else ": not above 0")
+        shown = curve.mean > 0 if logarithmic else np.ones(curve.mean.shape, dtype=bool)
+        steps, mean, half = curve.steps[shown], curve.mean[shown], curve.half[shown]
+        low = np.maximum(mean - half, mean / 10) if logarithmic else mean - half
+        axes.plot(
+            steps, mean, color=colour, marker=marker, linestyle=dash, label=label + about(curve)
+        )
+        axes.fill_between(steps, low, mean + half, color=colour, alpha=_BAND, linewidth=0)
+    axes.set_xscale("log")
+    if logarithmic:
+        axes.set_yscale("log")
+    label_ticks(axes.xaxis)
+    label_ticks(axes.yaxis)
+    axes.set_xlabel("steps T")
+    axes.set_ylabel("regret")

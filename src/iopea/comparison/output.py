@@ -14,7 +14,7 @@ PAGE = "report.html"
 
 
 def check_document(path: Path | None) -> None:
-    """Refuse a document that is not a Markdown file, or can't be written, before any work is done."""
+    """Before any work is done, refuse a document that is no Markdown file or can't be written."""
     if path is None:
         return
     if path.suffix != ".md":
@@ -73,7 +73,9 @@ def _write(path: Path, content: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"Cannot make {shown_path(path.parent)}: {error.strerror or error}.") from None
+        raise InputError(
+            f"Cannot make {shown_path(path.parent)}: {error.strerror or error}."
+        ) from None
     clear_drafts(path.parent, path.name)
     with writing(path) as file:
         file.write(content)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import threading
 import time
 import warnings
@@ -22,10 +23,12 @@ from joblib import Parallel, delayed, parallel_config
 
 from iopea.comparison.store import Store
 from iopea.comparison.tasks import Row
-from iopea.errors import ComputationError, InputError
+from iopea.errors import ComputationError, InputError, shown
 
 #: Seconds between two looks of a worker at the process that started it.
 _LOOK = 1.0
+#: Seconds in which a cluster must answer.
+_PATIENCE = 3.0
 
 
 class Job(Protocol):
@@ -188,6 +191,22 @@ def _backend(workers: int, cluster: str | None) -> Iterator[Parallel]:
         yield parallel
 
 
+def check_cluster(address: str | None) -> None:
+    """Refuse the address of a cluster that does not answer, before any work is done."""
+    if address is not None:
+        with _client(address):
+            pass
+
+
+def _knock(address: str) -> None:
+    """Raise an OSError at once where nothing listens; Dask would try again and again."""
+    from distributed.comm.addressing import parse_address, parse_host_port
+
+    scheme, place = parse_address(address)
+    if scheme in ("tcp", "tls"):
+        socket.create_connection(parse_host_port(place, 8786), timeout=_PATIENCE).close()
+
+
 @contextlib.contextmanager
 def _client(address: str) -> Iterator[Any]:
     try:
@@ -197,10 +216,11 @@ def _client(address: str) -> Iterator[Any]:
             "--cluster needs Dask: install it with pip install 'iopea[cluster]'."
         ) from None
     try:
+        _knock(address)
         client = Client(address, timeout="10s")
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, OverflowError) as error:
         raise InputError(
-            f"There is no Dask scheduler at {address!r} ({error}): give the address that "
+            f"There is no Dask scheduler at {shown(address)} ({error}): give the address that "
             "`dask scheduler` prints, such as tcp://host:8786."
         ) from None
     with client:

@@ -42,11 +42,18 @@ COLUMNS: dict[str, Any] = {
     "cost": pl.Float64,
     "gap": pl.Float64,
     "average": pl.Float64,
-    "recommendation": pl.String,
+    "best_average": pl.Float64,
+    "regret": pl.Float64,
+    "relative_regret": pl.Float64,
+    "policy": pl.List(pl.Float64),
+    "parameters": pl.List(pl.String),
+    "controller": pl.String,
     "survivors": pl.Float64,
     "standard_error": pl.Float64,
     "seconds": pl.Float64,
 }
+#: Number of this set of columns, in the manifest of every folder that has them.
+LAYOUT = 2
 #: Columns that may differ between two runs of the same task.
 MEASURED = ("seconds",)
 _MANIFEST = "manifest.json"
@@ -84,7 +91,8 @@ class Store:
         self._part = part
         self.about: dict[str, Any] = {}
         self._tasks = self.directory / _TASKS
-        self._claim({"version": iopea.__version__, **about}, alone)
+        layout = {"layout": LAYOUT} if columns is None else {}
+        self._claim({"version": iopea.__version__, **layout, **about}, alone)
         self._rows: dict[str, list[Row]] = {}
         for path in sorted(self._tasks.glob(f"*{_SUFFIX}")):
             try:
@@ -94,7 +102,10 @@ class Store:
                     raise ValueError("it holds another task")
             except Exception as error:  # the reader raises many kinds of errors on damaged files
                 reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-                warn(f"{shown_path(path)} is damaged ({reason}): its task is run again, all others are kept.")
+                warn(
+                    f"{shown_path(path)} is damaged ({reason}): its task is run again, all others "
+                    "are kept."
+                )
             else:
                 self._rows[path.name.removesuffix(_SUFFIX)] = frame.rows(named=True)
 
@@ -152,8 +163,8 @@ class Store:
             if who != here:
                 who = who.removesuffix(f" of {platform.node()}") or "another process"
                 raise InputError(
-                    f"{shown_path(self.directory)} is in use by {who}: wait until it ends, or give another "
-                    "folder with --out."
+                    f"{shown_path(self.directory)} is in use by {who}: wait until it ends, or give "
+                    "another folder with --out."
                 ) from None
         except OSError:  # a file system without locks
             close()
@@ -173,6 +184,11 @@ class Store:
         for name, value in here.items():
             found = there.get(name)
             within = isinstance(value, list) and isinstance(found, list) and set(value) <= {*found}
+            if name == "layout" and found != value:
+                raise InputError(
+                    f"The results in {shown_path(self.directory)} have the columns of another "
+                    "iopea: give another folder with --out, or delete that one."
+                )
             if found != value and not (self._part and within):
                 raise InputError(
                     f"The results in {shown_path(self.directory)} have {name} {_shown(found)}, not "

@@ -10,7 +10,7 @@ import hashlib
 import json
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,10 @@ import iopea
 from iopea.errors import InputError
 from iopea.learners import learner_named
 from iopea.learners.base import Learner
+from iopea.plugins import plugins_of, prepare
 from iopea.problem_files import problem_from, tables_of
 from iopea.problems.base import Problem
+from iopea.registry import Plugin
 from iopea.simulate import BestInClass, best_in_class, compare_at, evaluate
 from iopea.types import Recommendation, Truth
 
@@ -71,7 +73,10 @@ class Task:
     seed : int. Of the simulator and the learner.
     horizons : tuple of int. Steps after which to look; the last of them ends the run [T].
     evaluation : int. Steps of the path on which recommendations are evaluated.
-    reference : str, optional. The system whose best policy is the reference, if another one.
+    reference : str, optional. The system whose best policy is the reference, if another one: gap
+        and regret are then against that policy in that system.
+    plugins : tuple of Plugin. What it uses of plug-ins, which a worker finds by this. The key
+        depends on what their files say, not on where they are.
     """
 
     label: str
@@ -82,11 +87,21 @@ class Task:
     horizons: tuple[int, ...] = ()
     evaluation: int = 8_000_000
     reference: str | None = None
+    plugins: tuple[Plugin, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        systems = [json.loads(each) for each in (self.system, self.reference) if each is not None]
+        found = plugins_of(self.learner, json.loads(self.settings), *systems)
+        object.__setattr__(self, "plugins", found)
 
     @property
     def key(self) -> str:
         """A unique name, valid in a file name."""
-        digest = hashlib.sha256(as_text(asdict(self)).encode()).hexdigest()[:_DIGEST]
+        known = asdict(self)
+        known["plugins"] = [[each.group, each.name, each.digest] for each in self.plugins]
+        if not self.plugins:
+            del known["plugins"]
+        digest = hashlib.sha256(as_text(known).encode()).hexdigest()[:_DIGEST]
         return f"{self.label}.{self.learner or 'best'}.{self.seed}.{digest}"
 
     @property
@@ -120,24 +135,38 @@ class Task:
 
 def perform(task: Task, best: BestInClass | None = None) -> list[Row]:
     """Run a task; all but the search for the best policy need its result."""
+    prepare(task.plugins)
     problem, truth = problem_from(json.loads(task.system))
     start = time.perf_counter()
     if task.learner is None:
         found = best_in_class(problem.simulator(truth), task.evaluation)
-        choice = {"recommendation": as_text(found.policy), "survivors": None}
-        costs = {"cost": found.cost, "gap": 0.0, "average": found.cost}
-        error = found.standard_error
-        seconds = time.perf_counter() - start
-        return [_row(task, steps=0, standard_error=error, seconds=seconds, **choice, **costs)]
+        return [
+            _row(
+                task,
+                steps=0,
+                cost=found.cost,
+                gap=0.0,
+                average=found.cost,
+                best_average=found.cost,
+                regret=0.0,
+                relative_regret=0.0,
+                **_columns_of(found.policy, problem),
+                survivors=None,
+                standard_error=found.standard_error,
+                seconds=time.perf_counter() - start,
+            )
+        ]
     if best is None:
         raise InputError(f"Task {task.key} needs the result of task {task.best.key}.")
     kind: Any = learner_named(task.learner)
     learner = kind(problem, horizon=task.horizons[-1], seed=task.seed, **json.loads(task.settings))
-    level = best
+    level, twin = best, None
     if task.reference not in (None, task.system):
         # In this system, the best policy of the reference has another cost.
         here = evaluate(problem.simulator(truth), np.array([best.policy]), best.steps, best.seed)
         level = replace(best, cost=float(here.cost[0]))
+        other, its_truth = problem_from(json.loads(task.best.system))
+        twin = other.simulator(its_truth, task.seed)
     times: dict[int, float] = {}
 
     def watch(_: Learner, steps: int) -> None:
@@ -151,17 +180,24 @@ def perform(task: Task, best: BestInClass | None = None) -> list[Row]:
             cost=look.cost,
             gap=best.share(look.cost - best.cost),
             average=look.average_cost,
-            recommendation=_written(look.recommendation),
+            best_average=look.best_average_cost,
+            regret=look.regret,
+            relative_regret=best.share(look.average_cost - look.best_average_cost),
+            **_columns_of(look.recommendation, problem),
             survivors=None if look.survivors is None else float(look.survivors),
             standard_error=None,
             seconds=times[look.steps],
         )
-        for look in compare_at(learner, system, task.horizons, level, watch)
+        for look in compare_at(learner, system, task.horizons, level, watch, twin)
     ]
 
 
-def _written(choice: Recommendation) -> str:
-    return as_text(choice) if isinstance(choice, tuple) else str(choice)
+def _columns_of(choice: Recommendation, problem: Problem) -> Row:
+    """A recommendation as columns: numbers with their names, or text where it is no policy."""
+    if not isinstance(choice, tuple):
+        return {"policy": None, "parameters": None, "controller": str(choice)}
+    names = list(problem.policy_class.names)
+    return {"policy": list(choice), "parameters": names, "controller": None}
 
 
 def _row(task: Task, **values: Any) -> Row:
@@ -182,7 +218,7 @@ def _row(task: Task, **values: Any) -> Row:
 def best_from(row: Row) -> BestInClass:
     """The result of the search for the best policy, from its row."""
     return BestInClass(
-        policy=tuple(map(float, json.loads(row["recommendation"]))),
+        policy=tuple(row["policy"]),
         cost=row["cost"],
         standard_error=row["standard_error"],
         steps=row["evaluation"],

@@ -19,10 +19,10 @@ from iopea.elimination.paired import Paired
 from iopea.elimination.published import Published
 from iopea.elimination.rule import Rule
 from iopea.elimination.theorem import Theorem
-from iopea.model import made_of
+from iopea.registry import Registry
 
 #: Every rule by its name; a new rule is one more entry.
-RULES: dict[str, type[Rule]] = {rule.name: rule for rule in (Paired, Theorem, Published)}
+RULES: Registry[Rule] = Registry("rule", "iopea.rules", Rule, (Paired, Theorem, Published))
 
 
 def as_rule(rule: object) -> Rule:
@@ -31,4 +31,4 @@ def as_rule(rule: object) -> Rule:
     >>> as_rule("paired").name
     'paired'
     """
-    return made_of("rule", rule, Rule, RULES)
+    return RULES.made_of(rule)

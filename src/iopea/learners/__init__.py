@@ -1,6 +1,5 @@
 """Learners, one file per algorithm. A new one needs its file and a line in this registry."""
 
-from iopea.errors import unknown
 from iopea.learners.base import Learner
 from iopea.learners.baselines.basa import BASA
 from iopea.learners.baselines.convex import Convex
@@ -13,11 +12,14 @@ from iopea.learners.baselines.random_policy import RandomPolicy
 from iopea.learners.baselines.sgd_base_stock import SGDBaseStock
 from iopea.learners.baselines.ucrl2 import UCRL2
 from iopea.learners.iopea import IOPEA
+from iopea.registry import Registry
 
 #: Every learner by its name.
-LEARNERS: dict[str, type[Learner]] = {
-    learner.name: learner
-    for learner in (
+LEARNERS: Registry[Learner] = Registry(
+    "learner",
+    "iopea.learners",
+    Learner,
+    (
         IOPEA,
         Convex,
         SGDBaseStock,
@@ -29,17 +31,16 @@ LEARNERS: dict[str, type[Learner]] = {
         ERM,
         Optimal,
         RandomPolicy,
-    )
-}
+    ),
+    texts=("needs",),
+)
 
 
 def learner_named(name: str) -> type[Learner]:
-    """The learner of this name.
+    """The learner of this name, built in or of a plug-in.
 
     >>> learner_named("iopae")
     Traceback (most recent call last):
     iopea.errors.InputError: Unknown learner 'iopae': did you mean 'iopea'?
     """
-    if name not in LEARNERS:
-        raise unknown("learner", name, LEARNERS)
-    return LEARNERS[name]
+    return LEARNERS.named(name)

@@ -41,8 +41,8 @@ _LEAST_DATA: dict[Claim, tuple[int, int]] = {"sample-path": (1, 1), "distributio
 _FEW_USEFUL = 8
 #: Values per parameter of the default policies, by the number of parameters.
 _PER_AXIS = {1: 12, 2: 4}
-#: Largest number of default policies, and of policies that can be tested.
-_SOME_POLICIES, _MOST_POLICIES = 16, 500
+#: Largest number of default policies, of them where they are listed, and of those tested at all.
+_SOME_POLICIES, _SOME_LISTED, _MOST_POLICIES = 16, 50, 500
 #: Longest path, which is held in memory.
 _MOST_STEPS = 10**7
 #: Default of the largest number of pairs to test.
@@ -311,12 +311,15 @@ def discover_order(
 def some_policies(problem: Problem, seed: int = 0) -> Array:
     """A few policies spread over the class, an array (n, d).
 
-    For classes with many parameters: the two extreme corners, and policies drawn at random.
+    Of policies that are listed: all, or 50 drawn at random. For classes with many parameters: the
+    two extreme corners, and policies drawn at random.
     """
     check_kind("The problem", problem, Problem)
     known, dimension = problem.policy_class, problem.policy_class.dimension
     radius = known.extent / 1000 or 1.0
     rng = np.random.default_rng(seed_for("policies", seed))
+    if isinstance(known, Finite):
+        return known.points[_sample(known.count(radius), _SOME_LISTED, seed)]
     if isinstance(known, Box) and 2**dimension > _SOME_POLICIES:
         axes = [
             Box(low, high, known.step and known.step[axis]).thinned(_PER_AXIS[2], radius)[:, 0]

@@ -291,8 +291,8 @@ class _Comparison:
         """Why the two differ, in words."""
         if self.without_estimate:
             return (
-                f"on {self.without_estimate} paths its data gives too few informative steps, "
-                "or none, to estimate the other's cost."
+                f"on {self.without_estimate} paths its data gives no estimate of the other's cost, "
+                "or none from the first half."
             )
         found, expected = (f"{np.mean(values):.6g}" for values in (self.found, self.expected))
         spreads = [f"{np.std(values, ddof=1):.2g}" for values in (self.found, self.expected)]

@@ -10,13 +10,13 @@ what survives: the guarantee of the rule holds under each of them.
     grown by a tenth later.
 """
 
-from iopea.model import made_of
 from iopea.play.frugal import Frugal
 from iopea.play.maximal import Maximal
 from iopea.play.player import Player
+from iopea.registry import Registry
 
 #: Every way to play by its name; a new one is one more entry.
-PLAYERS: dict[str, type[Player]] = {player.name: player for player in (Maximal, Frugal)}
+PLAYERS: Registry[Player] = Registry("play", "iopea.players", Player, (Maximal, Frugal))
 
 
 def as_player(play: object) -> Player:
@@ -25,4 +25,4 @@ def as_player(play: object) -> Player:
     >>> as_player("maximal").name
     'maximal'
     """
-    return made_of("play", play, Player, PLAYERS)
+    return PLAYERS.made_of(play)

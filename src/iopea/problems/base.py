@@ -31,6 +31,7 @@ from iopea.model import (
 from iopea.policies import PolicyClass
 from iopea.problems.control import Control
 from iopea.problems.tabular import Tabular
+from iopea.registry import Registry
 from iopea.state import DAMAGED, Stateful, gather, restore, sealed, unsealed
 from iopea.types import (
     Array,
@@ -430,6 +431,12 @@ class PolicyFamily(Model, ABC):
         return self.model_dump(mode="json", exclude_none=True)
 
 
+#: Every policy family by its name in problem files; those of the package come from the systems.
+FAMILIES: Registry[PolicyFamily] = Registry(
+    "policy family", "iopea.families", PolicyFamily, name_in="kind"
+)
+
+
 class Problem:
     """A system and a policy family: what is known before the first step.
 
@@ -566,12 +573,23 @@ class Problem:
             return policies
         if not isinstance(policies, Mapping):
             raise InputError(f"policies must be a family, or its table, not {shown(policies)}.")
-        known = {family.kind: family for family in cls.families}
         kind = policies.get("kind")
         if kind is None:
             raise InputError(f"[policies] needs a kind, such as kind = {cls.families[0].kind!r}.")
-        check_choice(f"kind of policies for {cls.system_type.kind}", kind, known)
-        return known[kind](**{key: value for key, value in policies.items() if key != "kind"})
+        family = cls._family_named(kind)
+        return family(**{key: value for key, value in policies.items() if key != "kind"})
+
+    @classmethod
+    def _family_named(cls, kind: object) -> type[PolicyFamily]:
+        """A family of this kind of problem, or one of a plug-in."""
+        known = {family.kind: family for family in cls.families}
+        if isinstance(kind, str) and kind in known:
+            return known[kind]
+        found = FAMILIES.plugin(kind)
+        if found is not None:
+            return FAMILIES[found.name]
+        names = [*known, *(name for name in FAMILIES.names if name not in FAMILIES.built_in)]
+        return known[check_choice(f"kind of policies for {cls.system_type.kind}", kind, names)]
 
     @classmethod
     def read(

@@ -9,6 +9,7 @@ import exact_mdp as mdp
 import iopea
 from iopea import InputError, ModelMismatchError, Trajectory
 from iopea.problem_files import parse_problem
+from iopea.simulate import compare_runs
 from iopea.systems.queue import QueueRates, ServiceRateQueue
 from iopea.systems.queue import kernel as kernels
 from iopea.systems.queue.service_rates import FEWEST_EVENTS
@@ -537,8 +538,9 @@ def test_the_paper_s_queue_is_learned(arrivals, truth):
     best = iopea.best_in_class(problem.simulator(truth))
     assert best.policy == BEST
     assert best.standard_error == 0
-    # The standard deviation of the average cost of 20,000 steps is about 2 %.
-    assert abs(iopea.relative_regret(result, best)) < 0.1
+    # After the first epochs the best rates are played, on the same noise.
+    (found,) = compare_runs([result], [problem.simulator(truth, seed=3)], best)
+    assert 0 <= found.relative_regret < 0.01
 
 
 @pytest.mark.parametrize("estimator", ["likelihood", "boundary"])

@@ -22,7 +22,7 @@ from iopea.demand import Exponential
 from iopea.learners.iopea import IOPEA
 from iopea.problem_files import problem_from
 from iopea.seeds import seed_for
-from iopea.simulate import evaluate, regret_under_same_noise, run
+from iopea.simulate import evaluate, regret_at, run
 from iopea.studies.guarantees.checks import at_most
 from iopea.studies.guarantees.study import Check, Part, Values
 from iopea.studies.reproduction.scenarios import scenarios
@@ -84,7 +84,7 @@ def regret_of_learner(
     """
     problem, truth = problem_from(json.loads(system))
     learner = IOPEA(problem, play="maximal", seed=seed, **settings)
-    return regret_under_same_noise(learner, problem.simulator(truth, seed), looks)
+    return regret_at(learner, problem.simulator(truth, seed), looks)
 
 
 class ArmsPlayed(HardSimulator):

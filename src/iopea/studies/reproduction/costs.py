@@ -3,7 +3,7 @@
 An entry is the long-run average cost of the policy that a learner recommends at the horizon, as a
 mean over seeds; in brackets the gap to the best policy of the class. Welch's test compares with the
 problem-specific learner, as in the paper. A table of regrets shows the extra cost of the whole run
-over the best policy under the same noise.
+over the best policy on the same noise.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def cost_tasks(choice: Choice, settings: Iterable[str]) -> list[Task]:
         for profile in choice.profiles
         for name in settings
         if choice.includes(name)
-        for method in dict.fromkeys((*choice.methods, *[BASELINE] * choice.tested, "optimal"))
+        for method in dict.fromkeys((*choice.methods, *[BASELINE] * choice.tested))
         for task in tasks_of(choice, scenarios(profile)[name], METHODS[method])
     ]
 
@@ -359,7 +359,7 @@ def reason_for(profile: Profile, setting: str, method: str) -> str:
 
 
 def table_regret(choice: Choice, profile: Profile, store: Store) -> Table:
-    """Extra cost of the whole run over the best policy under the same noise, over T g*."""
+    """Regret over T g*."""
     columns = tuple(
         name
         for name in choice.methods
@@ -376,7 +376,7 @@ def table_regret(choice: Choice, profile: Profile, store: Store) -> Table:
         if choice.includes(setting)
     ]
     notes = (
-        "Extra cost of the whole run over the best policy of the class under the same noise, as a "
+        "Extra cost of the whole run over the best policy of the class on the same noise, as a "
         f"share of the best policy's long-run cost; {runs(choice.size.seeds)}.",
         *[_CHARGED] * (profile == "as-published"),
     )
@@ -393,14 +393,8 @@ def _regret_entry(choice: Choice, profile: Profile, setting: str, name: str, sto
     scenario, method = scenarios(profile)[setting], METHODS[name]
     if method.learner(scenario) is None:
         return Entry(unit="share", absent=_absent(name, scenario))
-    bests = {
-        row["seed"]: row for row in _rows(tasks_of(choice, scenario, METHODS["optimal"]), store)
-    }
-    regrets = [
-        (row["average"] - bests[row["seed"]]["average"]) / abs(bests[row["seed"]]["cost"])
-        for row in _rows(tasks_of(choice, scenario, method), store)
-        if row["seed"] in bests
-    ]
+    rows = _rows(tasks_of(choice, scenario, method), store)
+    regrets = [row["relative_regret"] for row in rows]
     command = choice.command("table1", profile=profile, only=setting, rows=name)
     if not regrets:
         return Entry(unit="share", command=command, absent="No run is finished.")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from iopea.comparison.curves import looks
-from iopea.comparison.figures import Curve, drawing, finished, style_of
+from iopea.comparison.curves import curves_of, looks
+from iopea.comparison.figures import Curve, draw_regret, drawing, finished
 from iopea.comparison.statistics import fit_power
 from iopea.comparison.store import Store
 from iopea.comparison.tables import Figure
@@ -64,7 +64,7 @@ class RegretPanel:
     Attributes
     ----------
     title : str.
-    curves : list of Curve. Extra cost over the best policy under the same noise.
+    curves : list of Curve.
     upper : array (2, n). Steps and the theorem's bound.
     lower : array (2, n), optional. Steps and the lower bound, if there is one for this system.
     """
@@ -79,13 +79,13 @@ def regret_tasks(choice: Choice, profile: Profile) -> dict[str, dict[str, list[T
     """The runs of the figure of regret, by setting and method."""
     names = [name for name in REGRET_METHODS if name in choice.methods]
     return {
-        setting: curve_tasks(choice, scenarios(profile)[setting], [*names, "optimal"])
+        setting: curve_tasks(choice, scenarios(profile)[setting], names)
         for setting in REGRET
         if choice.includes(setting)
     }
 
 
-def hard_tasks(choice: Choice) -> dict[int, dict[str, list[Task]]]:
+def hard_tasks(choice: Choice) -> dict[int, list[Task]]:
     """Runs on the instances of the lower bound, which differ by horizon."""
     found = {}
     for horizon in looks(choice.size.curve):
@@ -98,10 +98,7 @@ def hard_tasks(choice: Choice) -> dict[int, dict[str, list[Task]]]:
             horizons=(horizon,),
             evaluation=choice.size.evaluation,
         )
-        found[horizon] = {
-            name: [replace(task, learner=name).at(seed) for seed in choice.seeds]
-            for name in ("iopea", "optimal")
-        }
+        found[horizon] = [task.at(seed) for seed in choice.seeds]
     return found
 
 
@@ -117,23 +114,7 @@ def regret_panels(choice: Choice, profile: Profile, store: Store) -> list[Regret
 def _panel(
     choice: Choice, profile: Profile, setting: str, tasks: dict[str, list[Task]], store: Store
 ) -> RegretPanel:
-    best = {task.seed: task for task in tasks["optimal"] if task.key in store}
-    found = []
-    for name in tasks:
-        runs = [task for task in tasks[name] if task.key in store and task.seed in best]
-        if name == "optimal" or not runs:
-            continue
-        steps = np.array(looks(choice.size.curve), dtype=np.float64)
-        values = [
-            [
-                mine["average"] - its["average"]
-                for mine, its in zip(
-                    store.rows(task.key), store.rows(best[task.seed].key), strict=True
-                )
-            ]
-            for task in runs
-        ]
-        found.append(Curve(name, steps, np.array(values) * steps))
+    found = curves_of(tasks, store, "regret")
     system = scenarios(profile)[setting].system()
     return RegretPanel(f"{setting}, {profile}", found, _upper(system, choice.size.curve))
 
@@ -176,12 +157,10 @@ def _hard_panel(choice: Choice, store: Store) -> RegretPanel:
     """Regret on the instances of the lower bound, one per horizon."""
     steps, values, lower = [], [], []
     for horizon, tasks in hard_tasks(choice).items():
-        both = list(zip(tasks["iopea"], tasks["optimal"], strict=True))
-        if any(task.key not in store for pair in both for task in pair):
+        if any(task.key not in store for task in tasks):
             continue
-        averages = [[store.rows(task.key)[-1]["average"] for task in pair] for pair in both]
         steps.append(float(horizon))
-        values.append([(mine - best) * horizon for mine, best in averages])
+        values.append([store.rows(task.key)[-1]["regret"] for task in tasks])
         lower.append((float(horizon), HARD.system.lower_bound(horizon)))
     upper = _upper(system_text(HARD, HARD.system.hardest(choice.size.curve)), choice.size.curve)
     title = f"hard instance, {HARD.system.policies} arms"
@@ -200,7 +179,7 @@ def regret_figure(panels: Sequence[RegretPanel], command: str) -> Figure:
         for axes in canvas.axes[len(panels) :]:
             axes.set_visible(False)
         caption = (
-            "Extra cost over the best policy under the same noise, mean of the runs with its "
+            "Extra cost over the best policy on the same noise, mean of the runs with its "
             "95 % interval (drawn down to a tenth of the mean), and the fitted exponent of T "
             "with its standard error. Upper bounds are the theorem's with the constants of its "
             "proof, which hold for rule “theorem” with probability 85 %; where none is drawn, the "
@@ -212,41 +191,23 @@ def regret_figure(panels: Sequence[RegretPanel], command: str) -> Figure:
 
 
 def _draw_regret(axes: Axes, panel: RegretPanel) -> None:
-    names = [curve.name for curve in panel.curves]
-    for curve in panel.curves:
-        colour, marker, dash = style_of(curve.name, names)
-        fit = fit_power(curve.steps, curve.values)
-        label = curve.name
-        if (curve.mean <= 0).all():
-            label += ": not above 0"
-        if fit is not None:
-            error = "" if np.isnan(fit.error) else f" ± {fit.error:.2f}"
-            label += f": $T^{{{fit.exponent:.2f}}}${error}"
-        shown = curve.mean > 0
-        axes.plot(
-            curve.steps[shown],
-            curve.mean[shown],
-            color=colour,
-            marker=marker,
-            linestyle=dash,
-            label=label,
-        )
-        low = np.maximum(curve.mean - curve.half, curve.mean / 10)
-        axes.fill_between(
-            curve.steps[shown],
-            low[shown],
-            (curve.mean + curve.half)[shown],
-            color=colour,
-            alpha=0.15,
-            linewidth=0,
-        )
+    from iopea.comparison.axes import label_ticks
+
+    draw_regret(axes, panel.curves, _exponent)
     if panel.upper.size:
         axes.plot(*panel.upper, color="#222222", linestyle="--", label="upper bound")
     if panel.lower is not None:
         axes.plot(*panel.lower, color="#222222", linestyle=":", label="lower bound")
-    axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlabel("steps T")
-    axes.set_ylabel("regret")
+    label_ticks(axes.yaxis)
     axes.set_title(panel.title, loc="left", fontsize=9)
     axes.legend(loc="upper left", bbox_to_anchor=(0, -0.2), fontsize=8)
+
+
+def _exponent(curve: Curve) -> str:
+    """The fitted exponent of T, for the label of a curve."""
+    fit = fit_power(curve.steps, curve.values)
+    if fit is None:
+        return ""
+    error = "" if np.isnan(fit.error) else f" ± {fit.error:.2f}"
+    return f": $T^{{{fit.exponent:.2f}}}${error}"

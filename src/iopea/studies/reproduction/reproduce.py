@@ -41,9 +41,8 @@ def tasks_for(choice: Choice, targets: Sequence[Target]) -> list[Task]:
         for methods in curves.regret_tasks(choice, choice.profiles[0]).values():
             for runs in methods.values():
                 found += runs
-        for methods in curves.hard_tasks(choice).values():
-            for runs in methods.values():
-                found += runs
+        for runs in curves.hard_tasks(choice).values():
+            found += runs
     if "year" in targets:
         found += year.year_tasks(choice)
     return list({task.key: task for task in found}.values())

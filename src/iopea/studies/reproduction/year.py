@@ -279,18 +279,6 @@ def chosen_players(choice: Choice) -> tuple[Player, ...]:
     )
 
 
-def best_runs(choice: Choice, setting: Setting) -> dict[int, Task]:
-    """Runs of the best policy, by seed."""
-    task = Task(
-        label=setting.name,
-        system=setting.system,
-        learner="optimal",
-        horizons=year_looks(choice),
-        evaluation=choice.size.evaluation // _SHORTER,
-    )
-    return {seed: task.at(seed) for seed in choice.year_seeds}
-
-
 def runs_of(choice: Choice, setting: Setting, player: Player) -> dict[int, tuple[Task, ...]]:
     """Runs of a learner by seed: one for each start, or a single one; none if it does not fit."""
     if player.lacks(setting):
@@ -313,7 +301,6 @@ def year_tasks(choice: Choice) -> list[Task]:
     """All runs of this study."""
     found: list[Task] = []
     for setting in chosen_settings(choice):
-        found += best_runs(choice, setting).values()
         for player in chosen_players(choice):
             for runs in runs_of(choice, setting, player).values():
                 found += runs
@@ -325,18 +312,16 @@ def shares(choice: Choice, setting: Setting, player: Player, store: Store) -> Ar
 
     Only seeds for which all runs are finished are in it.
     """
-    best = best_runs(choice, setting)
     found = []
-    for seed, runs in runs_of(choice, setting, player).items():
-        if all(task.key in store for task in (best[seed], *runs)):
-            its = _averages(best[seed], store)
-            mine = np.array([_averages(task, store) for task in runs])
+    for runs in runs_of(choice, setting, player).values():
+        if all(task.key in store for task in runs):
+            mine, its = (_values(runs, name, store) for name in ("average", "best_average"))
             found.append((mine - its) / np.where(its == 0, math.nan, abs(its)))
     return np.array(found) if found else np.empty((0, 1, len(year_looks(choice))))
 
 
-def _averages(task: Task, store: Store) -> Array:
-    return np.array([row["average"] for row in store.rows(task.key)])
+def _values(runs: Sequence[Task], column: str, store: Store) -> Array:
+    return np.array([[row[column] for row in store.rows(task.key)] for task in runs])
 
 
 def _entry(choice: Choice, values: Array, absent: str) -> Entry:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Self
 import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
-from iopea.errors import InputError
+from iopea.errors import InputError, shown_path
 from iopea.model import Model
 from iopea.types import Array
 
@@ -67,10 +67,11 @@ class Dynamics(Model):
             with np.load(path, allow_pickle=False) as arrays:
                 read = {name: arrays[name] for name in _NAMES}
         except FileNotFoundError:
-            raise InputError(f"There is no file '{path}': give an .npz file.") from None
+            raise InputError(f"There is no file '{shown_path(path)}': give an .npz file.") from None
         except Exception:  # a file of another kind may raise anything
             raise InputError(
-                f"Cannot read '{path}': give an .npz file with the arrays transitions and costs."
+                f"Cannot read '{shown_path(path)}': give an .npz file with the arrays transitions "
+                "and costs."
             ) from None
         return {**values, **read, "file": None}
 

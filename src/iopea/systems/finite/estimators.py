@@ -15,7 +15,7 @@ from iopea.problems.batches import Batches, GroupedBatches
 from iopea.state import Part, Stateful, array, by_number, indices, parts
 from iopea.systems.finite import kernel as kernels
 from iopea.systems.finite.outcomes import Outcomes
-from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory
+from iopea.types import Array, Estimates, Indices, Mask, Policy, Trajectory, show_policy
 
 #: Most batches of counts, over all sources, and least number of batches of each source.
 MOST_ROWS, FEWEST_ROWS = 256, 8
@@ -98,11 +98,18 @@ class Policies(Protocol):
     def source(self, policy: Policy) -> int:
         """The source under which data of this policy is counted."""
 
+    def policy(self, source: int) -> Policy:
+        """The policy whose data is counted under a source."""
+
     def informed(self, sources: Sequence[int], policies: Array) -> Mask:
         """Which policies the data of each source is informative about, an array (sources, n)."""
 
     def number(self, policy: ArrayLike) -> int:
         """The number of a policy."""
+
+    @property
+    def claimed(self) -> bool:
+        """Whether somebody listed who informs whom."""
 
 
 class OwnCosts(Evaluator):
@@ -215,6 +222,31 @@ class CountedModel(PlugInEvaluator):
         moves = self._seen()[0]
         return _unseen(np.asarray(moves.any(axis=(0, 2, 3)) | moves.any(axis=(0, 1, 2))))
 
+    @property
+    def contradiction(self) -> str | None:
+        """That the data of a policy can never give the cost of one that it is claimed to inform."""
+        if not self._problem.claimed or not self._sources:
+            return None
+        moves, _, _, source = self._seen()
+        told = np.zeros((len(self._sources), *moves.shape[1:]))
+        np.add.at(told, source, moves)
+        informed = self._problem.informed(list(self._sources), self._policies)
+        for policy, judging in zip(self._policies, informed.T, strict=True):
+            seen = told[judging]
+            missing = _never_taken(seen.sum(axis=0), np.rint(policy).astype(np.intp))
+            if missing is None:
+                continue
+            state, action = missing
+            judge = int(np.flatnonzero(judging)[seen[:, state].any(axis=(1, 2)).argmax()])
+            played = self._problem.policy(list(self._sources)[judge])
+            return (
+                f"Policy ({show_policy(played)}) is claimed to inform policy "
+                f"({show_policy(tuple(policy))}), but never takes its action {action} in state "
+                f"{state}, which that one reaches: the information order is false. "
+                "`iopea check-order` tests an order."
+            )
+        return None
+
     def estimates(self) -> Estimates:
         """Linearised costs by batch, including those in progress."""
         return self.estimates_of(self._policies)
@@ -282,6 +314,20 @@ class CountedModel(PlugInEvaluator):
     def keep(self, mask: Mask) -> None:
         """Keep only these policies; the data stays."""
         self._policies = self._policies[mask]
+
+
+def _never_taken(moves: Array, actions: Indices) -> tuple[int, int] | None:
+    """A state that a policy reaches, and its action there, where only others were taken.
+
+    From transition counts (S, A, S) of steps of policies that are claimed to inform it.
+    """
+    known = moves[np.arange(len(actions)), actions] > 0
+    reached = np.zeros(len(actions), dtype=np.bool_)
+    reached[0] = True
+    while (more := reached | known[reached].any(axis=0)).sum() > reached.sum():
+        reached = more
+    found = np.flatnonzero(reached & moves.any(axis=(1, 2)) & ~known.any(axis=1))
+    return (int(found[0]), int(actions[found[0]])) if found.size else None
 
 
 def _unseen(seen: Mask) -> str | None:

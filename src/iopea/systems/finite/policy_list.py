@@ -54,6 +54,10 @@ class Listing:
         """The source under which data of this policy is counted; one under full feedback."""
         return 0 if self._every else self.number(policy)
 
+    def policy(self, source: int) -> Policy:
+        """The policy whose data is counted under a source, where data is kept apart."""
+        return list(self._numbers)[source]
+
     def informed(self, sources: Sequence[int], policies: Array) -> Mask:
         """Which policies the data of each source is informative about, an array (sources, n)."""
         if self._every:
@@ -62,6 +66,11 @@ class Listing:
         if self._order == "trivial":
             return np.asarray(np.array(sources)[:, None] == numbers)
         return np.array([self._order[source] for source in sources], dtype=np.bool_)[:, numbers]
+
+    @property
+    def claimed(self) -> bool:
+        """Whether somebody listed who informs whom."""
+        return not isinstance(self._order, str)
 
     def outcomes(self, trajectory: Trajectory) -> Outcomes:
         """The columns of a trajectory as arrays of states, actions, costs and next states."""
