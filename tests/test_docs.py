@@ -14,6 +14,7 @@ import pytest
 import iopea
 from iopea.demand import LAWS
 from iopea.problem_files import parse_problem
+from own_classes import registered_for_now
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -25,29 +26,28 @@ def blocks(text, language):
 
 DOCUMENTS = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("guide", "add-a-problem", "learners", "experiments")),
+    *(
+        f"docs/{name}.md"
+        for name in ("guide", "add-a-problem", "add-a-learner", "learners", "experiments")
+    ),
 ]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_code_and_problem_files_in_documents_run(document, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    before = dict(iopea.PROBLEMS)
     text = (ROOT / document).read_text()
     code = blocks(text, "python")
     assert code
     module = ModuleType("document")  # annotations are looked up in the module of a class
     monkeypatch.setitem(sys.modules, "document", module)
-    try:
+    with registered_for_now():
         for block in code:
             exec(compile(block, document, "exec"), vars(module))
         for file in blocks(text, "toml"):
             problem, truth = parse_problem(file)
             assert problem.describe()["kind"] in iopea.PROBLEMS
             assert iopea.run(iopea.IOPEA(problem), problem.simulator(truth), 50).costs.size == 50
-    finally:
-        iopea.PROBLEMS.clear()
-        iopea.PROBLEMS.update(before)
 
 
 def test_the_readme_names_kinds_that_there_are():

@@ -108,6 +108,10 @@ _HOMES = {
     "Frugal": "iopea.play.frugal",
     "Maximal": "iopea.play.maximal",
     "Choice": "iopea.problems.base",
+    # classes of your own, by their names
+    "FAMILIES": "iopea.problems.base",
+    "Registry": "iopea.registry",
+    "register": "iopea.plugins",
     # data exchanged by learner, problem and simulator
     "Play": "iopea.types",
     "Trajectory": "iopea.types",
@@ -189,10 +193,12 @@ if TYPE_CHECKING:
     from iopea.play.frugal import Frugal as Frugal
     from iopea.play.maximal import Maximal as Maximal
     from iopea.play.player import Player as Player
+    from iopea.plugins import register as register
     from iopea.policies import Box as Box
     from iopea.policies import Finite as Finite
     from iopea.policies import PolicyClass as PolicyClass
     from iopea.problem_files import read_problem as read_problem
+    from iopea.problems.base import FAMILIES as FAMILIES
     from iopea.problems.base import Choice as Choice
     from iopea.problems.base import Constants as Constants
     from iopea.problems.base import Evaluator as Evaluator
@@ -201,6 +207,7 @@ if TYPE_CHECKING:
     from iopea.problems.base import Problem as Problem
     from iopea.problems.base import Simulator as Simulator
     from iopea.problems.base import System as System
+    from iopea.registry import Registry as Registry
     from iopea.simulate import BestInClass as BestInClass
     from iopea.simulate import ComparedRun as ComparedRun
     from iopea.simulate import best_in_class as best_in_class

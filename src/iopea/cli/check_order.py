@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import iopea
-from iopea.cli.options import AsJson, share, whole
+from iopea.cli.options import AsJson, Import, share, whole
 
 #: ``SOME_PAIRS`` of :mod:`iopea.orders.checking`.
 _SOME_PAIRS = 1000
@@ -36,12 +36,15 @@ def check_order(
         float, share("--error-rate", help="Probability of rejecting a true distributional claim.")
     ] = 0.01,
     seed: Annotated[int, whole("--seed", help="Seed of all random draws.")] = 0,
+    modules: Import = None,
     as_json: AsJson = False,
 ) -> None:
     """Test a claimed information order; exit status 1 if the claim is false."""
     from iopea.orders.checking import some_policies
+    from iopea.plugins import import_plugins
     from iopea.problem_files import read_order, read_problem
 
+    import_plugins(modules or [])
     problem, truth = read_problem(file)
     claimed = read_order(file)
     policies = some_policies(problem, seed) if claimed.policies is None else claimed.policies

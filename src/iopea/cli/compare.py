@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from iopea.cli.options import Cluster, FirstSeed, Horizon, Out, Seeds, Workers
+from iopea.cli.options import Cluster, FirstSeed, Horizon, Import, Out, Seeds, Workers
 from iopea.errors import InputError
 
 
@@ -23,6 +23,7 @@ def compare(
     out: Out = Path("out/comparison"),
     workers: Workers = 0,
     cluster: Cluster = None,
+    modules: Import = None,
 ) -> None:
     """Compare learners on your own problems: tables, tests, figures and a report."""
     from rich.console import Console
@@ -33,9 +34,11 @@ def compare(
     from iopea.comparison.runner import check_cluster
     from iopea.comparison.store import Store
     from iopea.learners import learner_named
+    from iopea.plugins import import_plugins
     from iopea.problem_files import read_problem
     from iopea.simulate import EVALUATION_STEPS
 
+    import_plugins(modules or [])
     names = tuple(dict.fromkeys(filter(None, map(str.strip, learners.split(",")))))
     if not names:
         raise InputError("--learners is empty: give names separated by commas.")
@@ -49,7 +52,7 @@ def compare(
         horizon,
         range(first_seed, first_seed + seeds),
         EVALUATION_STEPS,
-        _command(files, names, horizon, seeds, first_seed),
+        _command(files, names, horizon, seeds, first_seed, modules or []),
     )
     console = Console(stderr=True)
     check_cluster(cluster)
@@ -61,9 +64,15 @@ def compare(
 
 
 def _command(
-    files: list[Path], names: tuple[str, ...], horizon: int, seeds: int, first_seed: int
+    files: list[Path],
+    names: tuple[str, ...],
+    horizon: int,
+    seeds: int,
+    first_seed: int,
+    modules: list[str],
 ) -> str:
     """The command that reproduces the report."""
     words = ["iopea compare", *map(shlex.quote, map(str, files)), f"--learners {','.join(names)}"]
     words += [f"--horizon {horizon}", f"--seeds {seeds}"]
-    return " ".join(words + [f"--first-seed {first_seed}"] * bool(first_seed))
+    words += [f"--first-seed {first_seed}"] * bool(first_seed)
+    return " ".join(words + [f"--import {shlex.quote(module)}" for module in modules])

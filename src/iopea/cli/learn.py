@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 import iopea
-from iopea.cli.options import MOST_WORKERS, AsJson, Horizon, Seeds, positive, share, whole
+from iopea.cli.options import MOST_WORKERS, AsJson, Horizon, Import, Seeds, positive, share, whole
 from iopea.errors import InputError, shown, unknown
 
 #: Largest number of parameters of a policy that are shown individually.
@@ -33,7 +33,9 @@ def learn(
     seeds: Seeds = 20,
     rule: Annotated[
         str | None,
-        typer.Option(help="Elimination rule of iopea: paired (default), theorem or published."),
+        typer.Option(
+            help="Elimination rule of iopea: paired (default), theorem, published, or your own."
+        ),
     ] = None,
     play: Annotated[
         str | None,
@@ -88,13 +90,16 @@ def learn(
     plot: Annotated[
         Path | None, typer.Option(help="Write a figure of survivors and average cost to this file.")
     ] = None,
+    modules: Import = None,
     as_json: AsJson = False,
 ) -> None:
     """Learn the best policy of a problem, and compare it with the best in class."""
     from iopea.learners import learner_named
+    from iopea.plugins import import_plugins
     from iopea.problem_files import default_problem, read_problem
     from iopea.simulate import best_in_class
 
+    import_plugins(modules or [])
     problem, truth = default_problem() if file is None else read_problem(file)
     kind = learner_named(learner)
     options = {

@@ -8,11 +8,17 @@ from typing import Any
 import typer
 
 import iopea
-from iopea.cli.options import AsJson
+from iopea.cli.options import AsJson, Import
 
 
-def learners(as_json: AsJson = False) -> None:
+def learners(modules: Import = None, as_json: AsJson = False) -> None:
     """List the learners, what each needs and which problems it fits."""
+    from iopea.plugins import REGISTRIES, import_plugins
+
+    import_plugins(modules or [])
+    for registry in REGISTRIES.values():
+        for sentence in registry.refused:
+            typer.echo(f"Warning: {sentence}", err=True)
     if as_json:
         rows = {"version": iopea.__version__, "learners": _rows()}
         typer.echo(json.dumps(rows, indent=2))
@@ -28,7 +34,7 @@ def _rows() -> list[dict[str, Any]]:
             "oracle": learner.oracle,
             "needs": learner.needs,
             "extra": learner.extra,
-            "about": (learner.__doc__ or "").splitlines()[0],
+            "about": next(iter((learner.__doc__ or "").strip().splitlines()), ""),
             "fits": [
                 kind
                 for kind, problem in iopea.PROBLEMS.items()

@@ -77,6 +77,14 @@ def _reading(read: Callable[[str], Any], check: Callable[[object], Any]) -> Call
     return number
 
 
+Import = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--import",
+        metavar="MODULE",
+        help="A module, or a .py file, that registers classes of yours; may be repeated.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Horizon = Annotated[int, whole("--horizon", 1, MOST_STEPS, help="Steps of each run.")]
 Seeds = Annotated[int, whole("--seeds", 1, MOST_SEEDS, help="Number of independent runs.")]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from iopea.cli.options import MOST_SEEDS, Cluster, FirstSeed, Out, Workers, whole
+from iopea.cli.options import MOST_SEEDS, Cluster, FirstSeed, Import, Out, Workers, whole
 from iopea.errors import InputError, unknown
 
 _ALL = "all"
@@ -34,7 +34,8 @@ def reproduce(
         list[str] | None, typer.Option(help="A setting, such as queue-fixed; may be repeated.")
     ] = None,
     rows: Annotated[
-        list[str] | None, typer.Option(help="A row of the tables; may be repeated.")
+        list[str] | None,
+        typer.Option(help="A row of the tables, or any learner; may be repeated."),
     ] = None,
     without: Annotated[
         list[str] | None, typer.Option(help="A row to leave out, such as ppo; may be repeated.")
@@ -51,6 +52,7 @@ def reproduce(
     document: Annotated[
         Path | None, typer.Option(help="Also write the report to this Markdown file.")
     ] = None,
+    modules: Import = None,
 ) -> None:
     """Run the paper's experiments and compare them with the printed numbers.
 
@@ -63,10 +65,12 @@ def reproduce(
     from iopea.comparison.output import PAGE, check_document, write_document, write_report
     from iopea.comparison.runner import check_cluster
     from iopea.comparison.store import Store
+    from iopea.plugins import import_plugins
     from iopea.studies.reproduction.costs import BASELINE, SIZES, Choice
     from iopea.studies.reproduction.reproduce import TARGETS, report_for, tasks_for
     from iopea.studies.reproduction.scenarios import PROFILES, scenarios
 
+    import_plugins(modules or [])
     if target not in (*TARGETS, _ALL):
         raise unknown("table or figure", target, (*TARGETS, _ALL))
     part = bool(only or rows)
@@ -116,19 +120,31 @@ def reproduce(
 
 def _methods(rows: list[str], without: list[str], slow: bool) -> tuple[str, ...]:
     """The selected rows of the tables; every name must be known."""
+    from iopea.learners import LEARNERS
     from iopea.studies.reproduction.scenarios import METHODS
 
-    for name in (*rows, *without):
+    for name in rows:
+        if name not in METHODS and name not in LEARNERS:
+            raise unknown("row", name, [*METHODS, *LEARNERS.names])
+    for name in without:
         if name not in METHODS:
             raise unknown("row", name, METHODS)
+    usual = (name for name, method in METHODS.items() if slow or not method.slow)
     methods = tuple(
         name
-        for name, method in METHODS.items()
-        if (name in rows if rows else slow or not method.slow) and name not in without
+        for name in (dict.fromkeys(sorted(rows, key=_place)) if rows else usual)
+        if name not in without
     )
     if not methods:
         raise InputError("No row is left: --without excludes all of --rows.")
     return methods
+
+
+def _place(row: str) -> int:
+    """The place of a row in the tables; learners that are in no table come last."""
+    from iopea.studies.reproduction.scenarios import METHODS
+
+    return [*METHODS, row].index(row)
 
 
 def _try_out(methods: Sequence[str]) -> None:
@@ -136,11 +152,11 @@ def _try_out(methods: Sequence[str]) -> None:
     from iopea.learners import learner_named
     from iopea.learners.iopea import IOPEA
     from iopea.problem_files import problem_from
-    from iopea.studies.reproduction.scenarios import METHODS, PROFILES, scenarios
+    from iopea.studies.reproduction.scenarios import PROFILES, method_named, scenarios
 
     scenario = next(iter(scenarios(PROFILES[0]).values()))
     problem, _ = problem_from(scenario.tables)
     for name in methods:
-        kind: Any = learner_named(METHODS[name].learner(scenario) or IOPEA.name)
+        kind: Any = learner_named(method_named(name).learner(scenario) or IOPEA.name)
         if kind.extra is not None:
             kind(problem)

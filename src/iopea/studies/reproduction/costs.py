@@ -42,6 +42,7 @@ from iopea.studies.reproduction.scenarios import (
     Method,
     Profile,
     Scenario,
+    method_named,
     printed,
     scenarios,
 )
@@ -180,7 +181,7 @@ def cost_tasks(choice: Choice, settings: Iterable[str]) -> list[Task]:
         for name in settings
         if choice.includes(name)
         for method in dict.fromkeys((*choice.methods, *[BASELINE] * choice.tested))
-        for task in tasks_of(choice, scenarios(profile)[name], METHODS[method])
+        for task in tasks_of(choice, scenarios(profile)[name], method_named(method))
     ]
 
 
@@ -233,7 +234,7 @@ def _finished(
     fewer = {
         line.name: max(entry.seeds for entry in line.entries)
         for line in lines
-        if METHODS[line.name].learns
+        if method_named(line.name).learns
         and any(0 < entry.seeds < choice.size.seeds for entry in line.entries)
     }
     shown = tuple(line for line in lines if any(entry.command for entry in line.entries))
@@ -267,7 +268,7 @@ def _entry(
     """One entry of a table of costs."""
     if not setting or not choice.includes(setting):
         return Entry()
-    scenario, method = scenarios(profile)[setting], METHODS[name]
+    scenario, method = scenarios(profile)[setting], method_named(name)
     value = None if method.printed is None else printed().get((method.printed, setting))
     if method.learner(scenario) is None:
         # The paper has no value here, either.
@@ -299,7 +300,7 @@ def _entry(
 
 def _absent(name: str, scenario: Scenario) -> str:
     """Why a method has no entry for a setting."""
-    method = METHODS[name]
+    method = method_named(name)
     if method.families:
         if scenario.name.startswith(tuple(method.learners)):
             return "The others are not charged for expediting here."
@@ -316,11 +317,11 @@ def _tested(
     choice: Choice, scenario: Scenario, name: str, rows: list[Row], store: Store
 ) -> tuple[str, float | None]:
     """The sign of a significant difference to the problem-specific learner, and its p-value."""
-    others = finished_costs(choice, scenario, METHODS[BASELINE], store)
+    others = finished_costs(choice, scenario, method_named(BASELINE), store)
     if name == BASELINE or not others or not choice.tested:
         return "", None
     costs = [row["cost"] for row in rows]
-    p_value = welch(costs, others, exact=not METHODS[name].learns)
+    p_value = welch(costs, others, exact=not method_named(name).learns)
     if math.isnan(p_value):
         return "", None
     if p_value >= LEVEL:
@@ -363,7 +364,7 @@ def table_regret(choice: Choice, profile: Profile, store: Store) -> Table:
     columns = tuple(
         name
         for name in choice.methods
-        if METHODS[name].learns and name != "optimal" and not METHODS[name].families
+        if method_named(name).learns and name != "optimal" and not method_named(name).families
     )
     lines = [
         Line(
@@ -390,7 +391,7 @@ def _by_block(setting: str) -> tuple[int, int]:
 
 
 def _regret_entry(choice: Choice, profile: Profile, setting: str, name: str, store: Store) -> Entry:
-    scenario, method = scenarios(profile)[setting], METHODS[name]
+    scenario, method = scenarios(profile)[setting], method_named(name)
     if method.learner(scenario) is None:
         return Entry(unit="share", absent=_absent(name, scenario))
     rows = _rows(tasks_of(choice, scenario, method), store)

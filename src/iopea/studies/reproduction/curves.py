@@ -19,7 +19,14 @@ from iopea.comparison.tasks import Task, system_text
 from iopea.errors import InputError
 from iopea.problem_files import problem_from
 from iopea.studies.reproduction.costs import Choice
-from iopea.studies.reproduction.scenarios import METHODS, Method, Profile, Scenario, scenarios
+from iopea.studies.reproduction.scenarios import (
+    METHODS,
+    Method,
+    Profile,
+    Scenario,
+    method_named,
+    scenarios,
+)
 from iopea.systems.hard_instance import HardInstance
 from iopea.theory import Bound, regret_bound
 from iopea.types import Array
@@ -43,7 +50,7 @@ def curve_tasks(choice: Choice, scenario: Scenario, names: Iterable[str]) -> dic
     """Runs with looks on the way, by method."""
     found: dict[str, list[Task]] = {}
     for name in names:
-        method: Method = METHODS[name]
+        method: Method = method_named(name)
         if method.learner(scenario) is None:
             continue
         task = method.task(scenario, choice.size.evaluation, looks(choice.size.curve))
@@ -53,7 +60,7 @@ def curve_tasks(choice: Choice, scenario: Scenario, names: Iterable[str]) -> dic
 
 def figure_1_tasks(choice: Choice, profile: Profile) -> dict[str, list[Task]]:
     """The runs of the figure of costs over time."""
-    methods = tuple(name for name in choice.methods if not METHODS[name].families)
+    methods = tuple(name for name in choice.methods if not method_named(name).families)
     return curve_tasks(choice, scenarios(profile)[FIGURE_1], methods)
 
 

@@ -16,7 +16,7 @@ from iopea.comparison.tables import Figure, Report, Table, percent, run_facts, r
 from iopea.comparison.tasks import Task, best_from
 from iopea.studies.reproduction import costs, curves, year
 from iopea.studies.reproduction.costs import Choice
-from iopea.studies.reproduction.scenarios import METHODS, Profile, scenarios
+from iopea.studies.reproduction.scenarios import Profile, method_named, scenarios
 from iopea.studies.reproduction.surface import cost_surface, cost_surface_figure
 
 Target = Literal["table1", "table-queue", "figure1", "figure2", "regret", "year"]
@@ -112,7 +112,7 @@ def _figure_1(choice: Choice, profile: Profile, store: Store) -> Figure | None:
         "dotted line is the best dual-index policy. Learners that act outside this class (feedback "
         "graph, PPO, and BASA as the problem-specific one) may end below it."
     )
-    if METHODS[costs.BASELINE].charged_otherwise(scenarios(profile)[curves.FIGURE_1]):
+    if method_named(costs.BASELINE).charged_otherwise(scenarios(profile)[curves.FIGURE_1]):
         caption += " As in the published runs, BASA is charged for expediting, the others are not."
     return costs_over_time(
         f"figure1-{profile}",
@@ -134,10 +134,10 @@ def _cheapest(choice: Choice, store: Store) -> str:
             means = {
                 name: float(np.mean(finished))
                 for name in choice.methods
-                if METHODS[name].implementable
+                if method_named(name).implementable
                 and choice.includes(setting)
-                and not METHODS[name].charged_otherwise(scenario)
-                and (finished := costs.finished_costs(choice, scenario, METHODS[name], store))
+                and not method_named(name).charged_otherwise(scenario)
+                and (finished := costs.finished_costs(choice, scenario, method_named(name), store))
             }
             if len(means) > 1:
                 best = min(means, key=lambda name: means[name])
@@ -217,9 +217,9 @@ class _Duels:
     def count(self, choice: Choice, profile: Profile, setting: str, store: Store) -> None:
         """Add the entries of one setting."""
         scenario = scenarios(profile)[setting]
-        ours = costs.finished_costs(choice, scenario, METHODS["iopea"], store)
+        ours = costs.finished_costs(choice, scenario, method_named("iopea"), store)
         for name in choice.methods:
-            method = METHODS[name]
+            method = method_named(name)
             theirs = costs.finished_costs(choice, scenario, method, store)
             if name == "iopea" or not method.implementable or not ours or not theirs:
                 continue

@@ -17,7 +17,9 @@ from typing import Any, Literal, get_args
 
 from iopea.comparison.tasks import Task, as_text, system_text
 from iopea.errors import unknown
+from iopea.learners import learner_named
 from iopea.problem_files import problem_from
+from iopea.problems.base import Problem
 from iopea.systems.dual_sourcing.base_surge import BaseSurge
 from iopea.systems.dual_sourcing.capped import CappedDualIndex
 from iopea.systems.lost_sales.capped import CappedBaseStock
@@ -62,6 +64,11 @@ class Scenario:
     profile: Profile
     horizon: int
     tables: dict[str, dict[str, Any]] = field(hash=False, compare=False)
+
+    @property
+    def problem(self) -> Problem:
+        """What the learner knows."""
+        return problem_from(self.tables)[0]
 
     def system(self, **changes: Any) -> str:
         """Problem and truth as text, with some values of the problem changed."""
@@ -273,6 +280,15 @@ METHODS: dict[str, Method] = {
         Method("random", {"": "random"}, printed="random", learns=False, horizon=10_000),
     )
 }
+
+
+def method_named(name: str) -> Method:
+    """A row of the tables; any other learner is a row on the settings that it fits."""
+    if name in METHODS:
+        return METHODS[name]
+    kind = learner_named(name)
+    fitting = [each for each in scenarios(PROFILES[0]).values() if kind.fits(each.problem)]
+    return Method(name, {each.name: name for each in fitting}, implementable=not kind.oracle)
 
 
 @cache
