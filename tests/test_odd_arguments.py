@@ -38,8 +38,8 @@ CASES = {
     "nothing": (lambda: told([None]), NO_NUMBER),
     "beyond double range": (lambda: told([10**400]), NO_NUMBER),
     "ragged": (lambda: told([[1.0], [2.0, 3.0]]), NO_NUMBER),
-    "no policy": (lambda: Trajectory(None, stock=[1.0]), "one or more numbers, not None"),
-    "a table of policies": (lambda: Trajectory([[1.0]], stock=[1.0]), "one or more numbers"),
+    "no policy": (lambda: Trajectory(None, stock=[1.0]), "one or more finite numbers, not None"),
+    "a table of policies": (lambda: Trajectory([[1.0]], stock=[1.0]), "one or more finite numbers"),
     "rule a list": (lambda: IOPEA(SHOP, rule=[]), "rule"),
     "play a list": (lambda: IOPEA(SHOP, play=[]), "play is a name"),
     "start true": (lambda: IOPEA(SHOP, start=True), "The start is True"),
@@ -81,7 +81,7 @@ CASES = {
         "problem.lead_time is 2 for the learner and 3 for the simulator",
     ),
     "save an object": (lambda: iopea.save_state({"a": object()}, "x"), "Cannot save object"),
-    "save a list": (lambda: iopea.save_state([1], "x"), "Cannot save list"),
+    "save a list": (lambda: iopea.save_state([1], "x"), "Cannot save .1.: a state is a dictionary"),
     "load a number": (lambda: iopea.load_state(3), "The path is 3"),
 }
 

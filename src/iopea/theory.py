@@ -52,7 +52,7 @@ def excess_cost(costs: Array, optimal_cost: float) -> float:
     The theorems bound it; the regret that is measured, :attr:`iopea.ComparedRun.regret`, is against
     the best policy on the same noise.
 
-    >>> excess_cost(np.array([2.0, 3.0]), 1.5)
+    >>> excess_cost([2.0, 3.0], 1.5)
     2.0
     """
     values = check_numbers("costs", costs)

@@ -70,7 +70,7 @@ def help_of(command):
 
 def test_what_the_help_says_is_so():
     learn = " ".join(help_of("learn").split())
-    assert "paired (default), theorem or published" in learn
+    assert "paired (default), theorem, published, or your own" in learn
     assert set(RULES) == {"paired", "theorem", "published"}
     assert "none (default), or return" in learn
     assert set(get_args(Restart)) == {"none", "return"}

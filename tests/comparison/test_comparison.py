@@ -400,6 +400,7 @@ def filled(tmp_path, values, profile="as-published"):
                     "cost": cost,
                     "gap": cost / 10 - 1,
                     "average": cost + 1,
+                    "relative_regret": values.get(name, 10.0) / values.get("optimal", 10.0) - 1,
                 }
                 store.add(task.key, [row])
     return choice, store

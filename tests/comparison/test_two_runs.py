@@ -66,7 +66,7 @@ def test_the_second_run_is_told_who_uses_the_folder_until_the_first_is_killed(io
     assert status == 0
     assert "Written to" in printed
     assert not draft.exists()
-    assert len(Store(out, ABOUT)) == 5  # the best level, and it and the learner under two seeds
+    assert len(Store(out, ABOUT)) == 3  # the best level, and the learner under two seeds
 
 
 def test_of_three_that_start_at_once_one_gets_the_folder(tmp_path):

@@ -298,7 +298,7 @@ def test_too_few_informative_steps_in_distribution_are_a_counter_example():
     )
     assert not report.holds
     assert (report.p_value, report.alpha_least) == (0, 0)
-    assert "on 4 paths its data gives too few informative steps" in str(report)
+    assert "on 4 paths its data gives no estimate of the other's cost" in str(report)
     assert json.loads(json.dumps(report.as_dict(), allow_nan=False))["holds"] is False
 
 
@@ -408,7 +408,7 @@ def test_a_few_policies_stand_for_a_class_of_any_dimension():
         assert {0, 3} <= set(points[:, 0])
         np.testing.assert_array_equal(points, some_policies(Many()))
     Many.policy_class = Finite(np.random.default_rng(0).random((99, 1)))
-    assert 2 <= len(some_policies(Many())) <= 16
+    assert len(some_policies(Many())) == 50  # of those listed
 
 
 @pytest.mark.parametrize(
@@ -471,7 +471,7 @@ def test_the_table_is_read_and_no_matter_to_the_problem():
     [
         ("clam = 'sample-path'", ["clam", "did you mean 'claim'"]),
         ("claim = 'sample'", ["'sample'", "did you mean 'sample-path'"]),
-        ("claim = 3", ["'3'", "sample-path"]),
+        ("claim = 3", ["not 3", "sample-path"]),
         ("keys = [1.0]", ["keys", "[1.0]", "[[0.0, 1.0]]"]),
         ("keys = [[1.0], [1.0, 2.0]]", ["keys", "[1.0, 2.0]"]),
         ("keys = [['1']]", ["keys", "'1'"]),
@@ -507,7 +507,7 @@ def test_a_wrong_table_is_refused_in_a_sentence(iopea, tmp_path, table, words):
         (["no-such-file.toml"], ["no-such-file.toml"]),
         (["FILE", "--pairs", "0"], ["pairs", "0"]),
         (["FILE", "--steps", "many"], ["steps", "'many'"]),
-        (["FILE", "--error-rate", "2"], ["error_rate", "2"]),
+        (["FILE", "--error-rate", "2"], ["--error-rate", "2"]),
         (["FILE", "--replications", "0"], ["replications", "0"]),
         (["FILE", "--seed", "-1"], ["seed", "-1"]),
         ([], ["FILE"]),

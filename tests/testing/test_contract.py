@@ -228,7 +228,7 @@ def register(monkeypatch):
     """Add a kind to the registry, or put it in the place of one."""
 
     def entry(kind):
-        monkeypatch.setitem(PROBLEMS, kind.system_type.kind, kind)
+        monkeypatch.setitem(PROBLEMS.built_in, kind.system_type.kind, kind)
         return kind
 
     return entry

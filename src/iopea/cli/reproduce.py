@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from iopea.cli.options import MOST_SEEDS, Cluster, FirstSeed, Import, Out, Workers, whole
-from iopea.errors import InputError, unknown
+from iopea.errors import InputError, shown, unknown
 
 _ALL = "all"
 _TABLES = ("table1", "table-queue")
@@ -72,7 +72,10 @@ def reproduce(
 
     import_plugins(modules or [])
     if target not in (*TARGETS, _ALL):
-        raise unknown("table or figure", target, (*TARGETS, _ALL))
+        raise InputError(
+            f"There is no table or figure {shown(target)}: use one of {', '.join(TARGETS)} and "
+            f"{_ALL}."
+        )
     part = bool(only or rows)
     targets = tuple(
         each for each in TARGETS if target in (each, _ALL) and (each in _TABLES or not part)

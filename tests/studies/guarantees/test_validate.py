@@ -212,7 +212,7 @@ def test_full_runs_are_many_and_on_their_own_seeds():
         about = json.loads(part.system)["problem"]["kind"], part.rule, part.delta
         kinds[about] = kinds.get(about, 0) + part.runs
     for (name, _), seeds in runs.items():
-        assert len(seeds) == len(set(seeds)) >= (300 if name.startswith("published") else 250)
+        assert len(seeds) == len(set(seeds)) >= (300 if name.startswith("published") else 120)
     promised = {about: total for about, total in kinds.items() if about[1] != "published"}
     assert {about[0] for about in promised} == set(PROBLEMS)
     assert {about[1:] for about in promised} == {

@@ -165,7 +165,10 @@ def test_curves_are_drawn_with_their_names():
         (("reproduce", "--only", "queue"), "Unknown setting 'queue'"),
         (("reproduce", "--rows", "iopeas"), "Unknown row 'iopeas': did you mean 'iopea'"),
         (("reproduce", "--seeds", "0"), "--seeds"),
-        (("reproduce", "--seeds", "many"), "Invalid value 'many' for '--seeds'"),
+        (
+            ("reproduce", "--seeds", "many"),
+            "--seeds must be a whole number of at least 1 and at most 1000000, not 'many'",
+        ),
         (("reproduce", "--rows", "erm", "--without", "erm"), "No row is left"),
         (("reproduce", "figure2", "--rows", "erm"), "figure2 needs complete results"),
         (("reproduce", "--only", "queue-fixed", "--document", "a.md"), "--document needs complete"),

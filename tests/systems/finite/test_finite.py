@@ -229,7 +229,8 @@ def test_own_costs_tell_of_the_policy_played_alone():
     assert estimates.steps.tolist() == [0, 1001, 0]
     assert estimates.mean[1] == pytest.approx(rollout.costs.mean())
     assert len(estimates.sums) <= 129
-    assert evaluator.observe(system.play((0.0, 0.0, 0.0), 5).trajectory, True) == 0
+    assert evaluator.estimates().steps[[0, 2]].tolist() == [0, 0]
+    assert evaluator.observe(system.play((0.0, 0.0, 1.0), 5).trajectory, True) == 5
 
 
 def test_full_feedback_tells_what_each_action_would_have_done():

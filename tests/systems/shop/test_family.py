@@ -379,7 +379,10 @@ def test_a_problem_is_made_of_a_pair_or_of_keys():
 
 @pytest.mark.parametrize("kind", [["base-stock"], {"a": 1}, 3, "base-stok"])
 def test_a_kind_that_is_none_is_refused(kind):
-    with pytest.raises(InputError, match="Unknown kind of policies for lost-sales"):
+    with pytest.raises(
+        InputError,
+        match="kind of policies for lost-sales",
+    ):
         LostSales(
             lead_time=1, holding_cost=1, lost_sales_cost=9,
             policies={"kind": kind, "levels": {"low": 0, "high": 4}},

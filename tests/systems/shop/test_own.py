@@ -150,8 +150,8 @@ def only_in_some_states(state, level):
         (lambda state, level: (level, level), r"returns \(.*, .*one for each supplier"),
         (failing, "failed for policy .* in the state .*: no such level"),
         (only_in_some_states, r"returns -1.0.*at least 0"),
-        (3, "function is 3: Input should be callable"),
-        ("up_to", "function is 'up_to': Input should be callable"),
+        (3, "function must be a function, not 3"),
+        ("up_to", "function must be a function, not 'up_to'"),
         (max, "must be a Python function, not <built-in function max>"),
         (int, "must be a Python function, not <class 'int'>"),
         (
