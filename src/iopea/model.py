@@ -46,6 +46,9 @@ class Model(BaseModel):
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
+    def __str__(self) -> str:
+        return repr(self)
+
     def __init__(self, /, **values: Any) -> None:
         known = type(self).model_fields
         for key in values:  # first, so that a misspelt key isn't reported as a missing one

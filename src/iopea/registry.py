@@ -126,6 +126,9 @@ class Registry(Mapping[str, type[Kind]]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def __repr__(self) -> str:
+        return f"<{self.what}: {', '.join(self.names)}>"
+
     def named(self, name: object) -> type[Kind]:
         """The class of this name; an unknown one is refused with the nearest."""
         if not isinstance(name, str):

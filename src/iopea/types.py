@@ -48,6 +48,10 @@ def show_policy(policy: Policy, digits: int = 10) -> str:
     return ", ".join(f"{value:.{digits}g}" for value in policy)
 
 
+#: Values of a column that a trajectory shows.
+_FIRST = 6
+
+
 class Controller(ABC):
     """A map from states to actions that need not be a policy of the class.
 
@@ -117,6 +121,20 @@ class Trajectory:
 
     def __getitem__(self, name: str) -> Array:
         return self.columns[name]
+
+    def __repr__(self) -> str:
+        """The policy and the first values of each column.
+
+        >>> Trajectory(3.1, stock=[3.1, 2.0], sales=[1.1, 2.0])
+        Trajectory(3.1, 2 steps: stock 3.1 2, sales 1.1 2)
+        """
+        played = self._policy if isinstance(self._policy, Controller) else show_policy(self._policy)
+        columns = (
+            f"{name} {' '.join(f'{value:.6g}' for value in values[:_FIRST])}"
+            f"{' ...' if values.size > _FIRST else ''}"
+            for name, values in self.columns.items()
+        )
+        return f"Trajectory({played}, {len(self)} steps: {', '.join(columns)})"
 
 
 def _as_policy(policy: ArrayLike) -> Policy:

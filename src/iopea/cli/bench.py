@@ -12,7 +12,7 @@ from iopea.cli.options import AsJson
 
 
 def bench(as_json: AsJson = False) -> None:
-    """Measure the speed of the replay kernels and of their plain-Python versions on one core."""
+    """Measure the speed of the kernels. Their plain-Python versions run beside them."""
     from iopea.testing.twins import dual_replay_speed, replay_speed, rule_replay_speed
     from iopea.types import Precision
 

@@ -39,7 +39,7 @@ def check_order(
     modules: Import = None,
     as_json: AsJson = False,
 ) -> None:
-    """Test a claimed information order; exit status 1 if the claim is false."""
+    """Test a claimed information order. The exit status is 1 if the claim is false."""
     from iopea.orders.checking import some_policies
     from iopea.plugins import import_plugins
     from iopea.problem_files import read_order, read_problem
@@ -84,7 +84,7 @@ def _print(report: iopea.OrderReport) -> None:
     table.add_row(
         "pairs i, j: i informs j", str(report.pairs), f"{passed} of {report.pairs_tested}"
     )
-    table.add_row("width", str(report.width), "")
+    table.add_row(f"width, of {len(report.policies)} policies", str(report.width), "")
     claimed, least = f"{report.alpha_claimed:.4g}", f"{report.alpha_least:.4g}"
     table.add_row("α, least of the pairs", claimed, least)
     table.add_row("α, mean of the pairs", "", f"{report.alpha_measured:.4g}")

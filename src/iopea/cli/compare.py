@@ -25,7 +25,7 @@ def compare(
     cluster: Cluster = None,
     modules: Import = None,
 ) -> None:
-    """Compare learners on your own problems: tables, tests, figures and a report."""
+    """Compare learners on your own problems. Tables, tests and figures are in a report."""
     from rich.console import Console
 
     from iopea.cli.jobs import print_report, run_jobs, warning

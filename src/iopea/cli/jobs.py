@@ -1,7 +1,8 @@
-"""Shared by commands that run many jobs: a progress line, interrupts, and printed tables."""
+"""Shared by commands that run long: progress, interrupts, and printed tables."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +18,8 @@ from iopea.comparison.tables import Report, Table
 
 #: Largest number of running tasks shown by name.
 _MOST_NAMED = 2
+#: Seconds between two lines of progress where there is no terminal.
+_SECONDS = 5.0
 
 
 def warning(console: Console) -> Callable[[str], None]:
@@ -52,7 +55,7 @@ def print_report(report: Report) -> None:
 
 @contextmanager
 def _watching(console: Console) -> Iterator[Watch]:
-    """A progress line on stderr: tasks done, tasks running, time left."""
+    """Progress on stderr: tasks done, tasks running, time left."""
     columns = (
         TextColumn("{task.fields[done]}"),
         BarColumn(),
@@ -60,7 +63,10 @@ def _watching(console: Console) -> Iterator[Watch]:
         TextColumn("{task.fields[running]}"),
     )
     start = time.monotonic()
-    with Bars(*columns, console=console, disable=not console.is_terminal) as bars:
+    with (
+        plain_progress(console) as say,
+        Bars(*columns, console=console, disable=not console.is_terminal) as bars,
+    ):
         bar = bars.add_task("tasks", total=None, done="", left="", running="")
 
         def watch(progress: Progress) -> None:
@@ -70,16 +76,46 @@ def _watching(console: Console) -> Iterator[Watch]:
             named = [task.key.rsplit(".", 1)[0] for task in progress.running[:_MOST_NAMED]]
             more = len(progress.running) - len(named)
             running = ", ".join(named) + (f" and {more} more" if more > 0 else "")
+            done = f"{progress.done} of {progress.total} tasks"
             bars.update(
                 bar,
                 completed=progress.effort_done,
                 total=progress.effort_total,
-                done=f"{progress.done} of {progress.total} tasks",
+                done=done,
                 left=left,
                 running=running,
             )
+            say(", ".join(filter(None, (done, left, running and f"running {running}"))))
 
         yield watch
+
+
+@contextmanager
+def plain_progress(console: Console) -> Iterator[Callable[[str], None]]:
+    """A function that takes the latest line of progress; it is printed every few seconds.
+
+    Only where there is no terminal, which has bars instead.
+    """
+    latest, ended, start = "", threading.Event(), time.monotonic()
+
+    def take(line: str) -> None:
+        nonlocal latest
+        latest = line
+
+    def speak() -> None:
+        while not ended.wait(_SECONDS):
+            line = f"{_clock(time.monotonic() - start)}: {latest or 'preparing'}"
+            console.print(line, highlight=False, soft_wrap=True)
+
+    thread = threading.Thread(target=speak, daemon=True)
+    if not console.is_terminal:
+        thread.start()
+    try:
+        yield take
+    finally:
+        ended.set()
+        if thread.ident is not None:
+            thread.join()
 
 
 def _clock(seconds: float) -> str:

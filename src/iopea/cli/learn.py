@@ -93,7 +93,7 @@ def learn(
     modules: Import = None,
     as_json: AsJson = False,
 ) -> None:
-    """Learn the best policy of a problem, and compare it with the best in class."""
+    """Learn the best policy of a problem. It is compared with the best of its class."""
     from iopea.learners import learner_named
     from iopea.plugins import import_plugins
     from iopea.problem_files import default_problem, read_problem
@@ -187,7 +187,7 @@ def _run_seeds(
     workers: int,
     state: object = None,
 ) -> list[iopea.RunResult]:
-    """All runs, with a progress bar on stderr."""
+    """All runs, with their progress on stderr."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -197,6 +197,7 @@ def _run_seeds(
         TimeRemainingColumn,
     )
 
+    from iopea.cli.jobs import plain_progress
     from iopea.simulate import run, run_all
 
     console = Console(stderr=True)
@@ -207,19 +208,25 @@ def _run_seeds(
         TextColumn("{task.fields[surviving]}"),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+    with (
+        plain_progress(console) as say,
+        Progress(*columns, console=console, disable=not console.is_terminal) as progress,
+    ):
         bar = progress.add_task("steps", total=horizon * seeds, surviving="")
-        stopped = False
+        stopped, steps = False, 0
 
         def once(seed: int) -> iopea.RunResult:
             before = 0
 
             def watch(learner: iopea.Learner, done: int) -> None:
-                nonlocal before
+                nonlocal before, steps
                 if stopped:
                     raise typer.Abort
-                progress.update(bar, advance=done - before, surviving=_progress(seed, learner))
+                surviving = _progress(seed, learner)
+                progress.update(bar, advance=done - before, surviving=surviving)
+                steps += done - before
                 before = done
+                say(f"{100 * steps / (horizon * seeds):.0f} % of all steps, {surviving}")
 
             return run(make(seed), problem.simulator(truth, seed, state), horizon, watch)
 

@@ -12,7 +12,7 @@ from iopea.cli.options import AsJson, Import
 
 
 def learners(modules: Import = None, as_json: AsJson = False) -> None:
-    """List the learners, what each needs and which problems it fits."""
+    """List the learners and the problems that they fit."""
     from iopea.plugins import REGISTRIES, import_plugins
 
     import_plugins(modules or [])

@@ -54,7 +54,7 @@ def reproduce(
     ] = None,
     modules: Import = None,
 ) -> None:
-    """Run the paper's experiments and compare them with the printed numbers.
+    """Run the paper's experiments. Results are compared with the printed numbers.
 
     Tables, figures and one page of HTML are written to the folder; finished runs are not repeated.
     With --only or --rows, part of the tables is printed, and no report is written.

@@ -37,7 +37,7 @@ def validate(
         Path | None, typer.Option(help="Also write the document to this Markdown file.")
     ] = None,
 ) -> None:
-    """Measure the guarantees of the library; exit status 1 if one does not hold.
+    """Measure the guarantees of the library. The exit status is 1 if one does not hold.
 
     Tables, figures and one Markdown document are written to the folder; finished parts are not run
     again.

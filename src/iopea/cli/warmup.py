@@ -15,7 +15,7 @@ _POINTS = 32
 
 
 def warmup() -> None:
-    """Compile all kernels in advance; compiled code is cached for later runs."""
+    """Compile all kernels in advance. Compiled code is cached for later runs."""
     from iopea.learners.iopea import Restart
     from iopea.testing.twins import dual_replay_speed, replay_speed
 

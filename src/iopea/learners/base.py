@@ -194,6 +194,9 @@ class Learner(Stateful, ABC):
             known["start"] = None if self.start is None else list(self.start)
         return known
 
+    def __repr__(self) -> str:
+        return f"<{self.name} on a {self.problem.kind} problem, {self.steps} steps>"
+
     @property
     def title(self) -> str:
         """Title of its tables and figures."""

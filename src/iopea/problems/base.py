@@ -869,6 +869,9 @@ class Simulator(Stateful, ABC):
         self.truth = truth
         self.seed = check_seed(seed)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of a {self.problem.kind} problem, seed {self.seed}>"
+
     def optimum(self) -> tuple[Policy, float] | None:
         """The best policy and its cost, where they can be computed exactly."""
         return None
