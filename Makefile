@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet install
 
-.PHONY: run test test-slow lint bench reproduce reproduce-ppo year validate tune clean
+.PHONY: run test test-slow fuzz lint bench reproduce reproduce-ppo year validate tune clean
 
 run: $(VENV)/core
 	$(BIN)/iopea reproduce --quick
@@ -15,6 +15,10 @@ test: $(VENV)/dev lint
 # What takes long: kills, clusters, whole studies.
 test-slow: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto -m slow
+
+# Odd values in every place, and many more damaged files than in the tests: some 30,000 cases, about ten minutes.
+fuzz: $(VENV)/dev
+	$(BIN)/python -m pytest -n auto tests/fuzz tests/tables tests/test_altered_states.py --cases 4000
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .

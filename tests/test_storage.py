@@ -3,9 +3,11 @@ import gc
 import math
 import os
 import pickle
+import random
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 import zipfile
 from pathlib import Path
@@ -409,3 +411,35 @@ def test_what_a_killed_save_left_is_gone_after_the_next_one(tmp_path):
     save_state(STATE, path)
     assert same(STATE, load_state(path))
     assert sorted(tmp_path.iterdir()) == sorted([path, *kept])
+
+
+SAVES = """
+import sys
+import numpy as np
+from iopea.storage import save_state
+for number in range(int(sys.argv[2]), 10**9):
+    save_state({"number": number, "values": np.full(50_000, number)}, sys.argv[1])
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_forty_moments_of_saving_nothing_is_damaged_or_left(tmp_path):
+    path, rng, number = tmp_path / "state.npz", random.Random(4), 0
+    found = []
+    for _ in range(40):
+        with subprocess.Popen(
+            [sys.executable, "-c", SAVES, path, str(number)], stdout=subprocess.PIPE, text=True
+        ) as process:
+            said = int(process.stdout.readline())  # this save is complete
+            time.sleep(rng.uniform(0, 0.02))
+            process.kill()
+            said = max([said, *map(int, process.stdout.read().split())])
+        state = load_state(path)
+        assert state["number"] in (said, said + 1)  # killed before or after it could say so
+        assert (state["values"] == state["number"]).all()
+        found.append(len(list(tmp_path.iterdir())))
+        number = state["number"] + 1
+    save_state({"number": number}, path)
+    assert list(tmp_path.iterdir()) == [path]
+    assert max(found) > 1  # at least one was killed in the middle

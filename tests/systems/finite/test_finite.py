@@ -530,3 +530,22 @@ def test_orders_and_claims():
     assert problem.policy_class.names[1] == "action in state 1"
     assert problem.restart_policy == (0.0, 0.0, 0.0)
     assert FiniteMDP(states=2, actions=1).policy_class.count(1.0) == 1
+
+
+def test_an_order_that_the_data_contradicts_is_named():
+    """All are claimed to inform all, but policy 0 never takes the actions of the others."""
+    claimed = problem_of(
+        "own", information_order=[[1, 1, 1]] * 3, policies=[[0] * 3, [1] * 3, [0, 1, 0]]
+    )
+    learner = IOPEA(claimed)
+    result = iopea.run(learner, claimed.simulator(dynamics(), seed=1), 2000)
+    assert result.survivors == 3  # nothing is eliminated by it
+    (warning,) = learner.warnings
+    assert "is claimed to inform policy" in warning
+    assert "never takes its action" in warning
+    assert "`iopea check-order` tests an order" in learner.outlook
+    assert not iopea.check_order(claimed, dynamics()).holds
+    true = problem_of("own", information_order=[[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    learner = IOPEA(true)
+    iopea.run(learner, true.simulator(dynamics(), seed=1), 2000)
+    assert learner.warnings == ()
