@@ -71,8 +71,8 @@ def test_a_package_installed_with_pip_is_used_everywhere(tmp_path):
     leader = ("--learner", "follow-the-leader")
     for name in PROBLEM_FILES:
         short = ("--horizon", 500, "--seeds", 2, "--json")
-        report = json.loads(iopea("learn", f"{name}.toml", *leader, *short))
-        assert report["learner"] == "follow-the-leader"
+        found = iopea("learn", f"{name}.toml", *leader, *short)
+        assert json.loads(found)["learner"] == "follow-the-leader"
         assert json.loads(iopea("learn", f"{name}.toml", "--rule", "rarer", *short))["runs"]
         assert json.loads(iopea("check-order", f"{name}.toml", "--json"))["holds"]
     compared = iopea(
@@ -80,8 +80,10 @@ def test_a_package_installed_with_pip_is_used_everywhere(tmp_path):
         "--horizon", 500, "--seeds", 2, "--workers", 2,
     )  # fmt: skip
     assert "follow-the-leader" in compared
-    table = ("reproduce", "table1", "--only", "inventory-small-normal", "--seeds", 2, "--profile",
-             "as-stated", "--rows", "follow-the-leader", "--without", "problem-specific")  # fmt: skip
+    table = (
+        *("reproduce", "table1", "--only", "inventory-small-normal", "--seeds", 2),
+        *("--profile", "as-stated", "--rows", "follow-the-leader", "--without", "problem-specific"),
+    )
     with cluster_of(binaries, work) as address:
         on_cluster = iopea(*table, "--cluster", address, "--out", "cluster")
     here = iopea(*table, "--workers", 1, "--out", "here")
