@@ -29,18 +29,18 @@ lint: $(VENV)/dev
 bench: $(VENV)/core
 	$(BIN)/iopea bench
 
-# Every table and figure of the paper, 20 runs each, and 40 of the first year, without PPO; about an hour on two
-# cores. Goes on where it was stopped.
+# Every table and figure of the paper, 20 runs each, without PPO; about 45 minutes on two cores. Goes on where it was
+# stopped.
 reproduce: $(VENV)/core
-	$(BIN)/iopea reproduce --full --without ppo
+	$(BIN)/iopea reproduce paper --full --without ppo --document docs/reproduction.md
 
 # What the first year costs alone, 40 runs from each start; about half an hour.
 year: $(VENV)/core
 	$(BIN)/iopea reproduce year --full --without ppo --document docs/year.md
 
-# All of the paper with PPO; about four hours.
+# The same with PPO; about four hours.
 reproduce-ppo: $(VENV)/dev
-	$(BIN)/iopea reproduce --full
+	$(BIN)/iopea reproduce paper --full
 
 # Every promise of the library, measured; about an hour and a half on two cores. Goes on where it was stopped.
 validate: $(VENV)/core

@@ -11,7 +11,7 @@ import typer
 from iopea.cli.options import MOST_SEEDS, Cluster, FirstSeed, Import, Out, Workers, whole
 from iopea.errors import InputError, shown, unknown
 
-_ALL = "all"
+_ALL, _PAPER = "all", "paper"
 _TABLES = ("table1", "table-queue")
 _BOTH = "both"
 
@@ -19,7 +19,9 @@ _BOTH = "both"
 def reproduce(
     target: Annotated[
         str,
-        typer.Argument(help="One of table1, table-queue, figure1, figure2, regret, year, or all."),
+        typer.Argument(
+            help="One of table1, table-queue, figure1, figure2, regret; all of these: paper; year; or all."
+        ),
     ] = _ALL,
     full: Annotated[
         bool,
@@ -71,14 +73,17 @@ def reproduce(
     from iopea.studies.reproduction.scenarios import PROFILES, scenarios
 
     import_plugins(modules or [])
-    if target not in (*TARGETS, _ALL):
+    if target not in (*TARGETS, _PAPER, _ALL):
         raise InputError(
-            f"There is no table or figure {shown(target)}: use one of {', '.join(TARGETS)} and "
-            f"{_ALL}."
+            f"There is no table or figure {shown(target)}: use one of {', '.join(TARGETS)}, "
+            f"{_PAPER} and {_ALL}."
         )
     part = bool(only or rows)
     targets = tuple(
-        each for each in TARGETS if target in (each, _ALL) and (each in _TABLES or not part)
+        each
+        for each in TARGETS
+        if target in (each, _ALL) or (target == _PAPER and each != "year")
+        if each in _TABLES or not part
     )
     if not targets or (part and document is not None):
         what = target if not targets else "--document"

@@ -191,7 +191,7 @@ def test_what_can_not_be_done_is_said_in_a_sentence(iopea, tmp_path, arguments, 
 
 def test_an_unknown_table_lists_the_known_ones(iopea):
     _, _, err = iopea("reproduce", "table2")
-    for target in (*TARGETS, "all"):
+    for target in (*TARGETS, "paper", "all"):
         assert target in err
 
 
