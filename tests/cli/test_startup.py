@@ -77,7 +77,7 @@ def test_what_the_help_says_is_so():
     assert "[default: iopea]" in learn
     assert "iopea" in LEARNERS
     reproduce = " ".join(help_of("reproduce").split())
-    assert f"One of {', '.join(TARGETS)}, or all." in reproduce
+    assert f"One of {', '.join(TARGETS)}, paper (without year), or all." in reproduce
     assert f"{', '.join(PROFILES)}, or both." in reproduce
     assert "queue-fixed" in reproduce
     assert "queue-fixed" in scenarios(PROFILES[0])
