@@ -20,8 +20,8 @@ def reproduce(
     target: Annotated[
         str,
         typer.Argument(
-            help="One of table1, table-queue, figure1, figure2, regret, year, paper (without year), "
-            "or all."
+            help="One of table1, table-queue, figure1, figure2, regret, year, paper (without "
+            "year), or all."
         ),
     ] = _ALL,
     full: Annotated[
