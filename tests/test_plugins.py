@@ -300,3 +300,80 @@ def test_the_groups_of_the_package_are_those_of_the_page():
     for group in REGISTRIES:
         assert f"| `{group}` |" in page
     assert set(ENTRIES) <= set(REGISTRIES)
+
+
+def test_own_learners_look_like_no_other_one():
+    from iopea.comparison.figures import _STYLES, style_of
+
+    own = [f"own-{number}" for number in range(20)]
+    styles = [style_of(name, [*_STYLES, *own]) for name in (*_STYLES, *own)]
+    assert len(set(styles)) == len(styles)
+    assert (
+        len({style[0] for style in styles[len(_STYLES) :][:7]} - {s[0] for s in styles[:13]}) == 7
+    )
+
+
+def learner_with(**changes):
+    return type("Own", (iopea.OrderUpTo,), {"name": "own", **changes})
+
+
+BROKEN = {
+    "no policy": (
+        learner_with(recommend=lambda self: None),
+        "The learner 'own' recommends None: recommend\\(\\) returns a policy of the class",
+    ),
+    "a number": (learner_with(recommend=lambda self: 20), "recommends 20: recommend"),
+    "outside": (learner_with(recommend=lambda self: (200.5,)), r"recommends \(200.5,\): recommend"),
+    "no play": (
+        learner_with(_ask=lambda self: ((3.0,), 5)),
+        r"asks for \(\(3.0,\), 5\): _ask returns a Play of at least 1 step",
+    ),
+    "no steps": (learner_with(_ask=lambda self: iopea.Play((3.0,), 0, 1)), "at least 1 step"),
+    "no problem": (
+        learner_with(__init__=lambda self, problem, *, horizon=None, seed=0: None),
+        r"has no problem: call super\(\).__init__\(problem, horizon, seed\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_learner_that_breaks_the_contract_is_told_so(name):
+    kind, words = BROKEN[name]
+    shop, demand = iopea.LostSales.example()
+    with pytest.raises(InputError, match=words):
+        iopea.run(kind(shop), shop.simulator(demand), 50)
+
+
+def test_a_state_that_is_not_all_saved_is_named():
+    from iopea.testing import ContractError, check_learner
+
+    class Forgetful(iopea.OrderUpTo):
+        name = "forgetful"
+        reviewed = 0
+
+        def _take_in(self):
+            super()._take_in()
+            self.reviewed += 1
+
+        def _ask(self):
+            asked = super()._ask()
+            return iopea.Play((float(self.reviewed % 2),), asked.steps, asked.epoch)
+
+    with pytest.raises(ContractError, match="is everything that changes named in `saved`"):
+        check_learner(Forgetful, *iopea.LostSales.example())
+
+
+def test_unknown_names_get_the_nearest():
+    with pytest.raises(KeyError, match="Unknown learner 'iopae': did you mean 'iopea'"):
+        iopea.LEARNERS["iopae"]
+    with pytest.raises(InputError, match="did you mean"):
+        iopea.LEARNERS["iopae"]
+    assert iopea.LEARNERS.get("iopae") is None
+
+
+def test_a_start_can_be_changed():
+    shop = iopea.LostSales.example()[0].changed(start=4)
+    assert shop.start == (4.0,)
+    assert shop.changed(lead_time=3).start == (4.0,)
+    with pytest.raises(InputError, match="Unknown key in LostSales 'strat': did you mean 'start'"):
+        shop.changed(strat=3)

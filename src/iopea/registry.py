@@ -36,6 +36,12 @@ _RESERVED = "best"
 _DIGEST, _LONGEST = 16, 300
 
 
+class UnknownNameError(InputError, KeyError):
+    """No entry has this name; also a ``KeyError``, as for any mapping."""
+
+    __str__ = Exception.__str__
+
+
 @dataclass(frozen=True)
 class Plugin:
     """Where a class of a plug-in comes from, so that another process can find the same one.
@@ -116,6 +122,8 @@ class Registry(Mapping[str, type[Kind]]):
         for known in (self.built_in, self.registered):
             if name in known:
                 return known[name]
+        if name not in self._declared:
+            raise UnknownNameError(str(self._unknown(name)))
         return self._load(name, self._declared[name])
 
     def __iter__(self) -> Iterator[str]:
@@ -131,12 +139,7 @@ class Registry(Mapping[str, type[Kind]]):
 
     def named(self, name: object) -> type[Kind]:
         """The class of this name; an unknown one is refused with the nearest."""
-        if not isinstance(name, str):
-            names = ", ".join(map(repr, self.names))
-            raise InputError(f"{self.what} must be one of {names}, not {shown(name)}.")
-        if name not in self:
-            raise unknown(self.what, name, self.names)
-        return self[name]
+        return self[name]  # type: ignore[index]
 
     def made_of(self, given: object) -> Kind:
         """An object from its name, its class, or itself."""
@@ -150,6 +153,12 @@ class Registry(Mapping[str, type[Kind]]):
                 f"{shown(given)}."
             )
         return self.named(given)()
+
+    def _unknown(self, name: object) -> InputError:
+        if isinstance(name, str):
+            return unknown(self.what, name, self.names)
+        names = ", ".join(map(repr, self.names))
+        return InputError(f"{self.what} must be one of {names}, not {shown(name)}.")
 
     @property
     def names(self) -> list[str]:

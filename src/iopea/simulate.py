@@ -103,6 +103,11 @@ def run(
     if watch is not None and not callable(watch):
         raise InputError(f"watch is {shown(watch)}: give a function of the learner and the steps.")
     best = None if best is None else simulator.problem.as_policy(best, "best policy")
+    if not hasattr(learner, "problem"):
+        raise InputError(
+            f"The learner {learner.name!r} has no problem: call super().__init__(problem, horizon, "
+            "seed) in its __init__."
+        )
     _check_same(learner.problem, simulator.problem)
     if learner.oracle:
         learner.see(_TrueSystem(simulator, best))
@@ -125,12 +130,25 @@ def run(
     return RunResult(
         costs=costs,
         elapsed=elapsed,
-        recommendation=learner.recommend(),
+        recommendation=_recommended(learner),
         stop=learner.stop,
         outlook=learner.outlook,
         survivors=learner.survivors,
         effective_alpha=learner.effective_alpha,
         records=learner.records,
+    )
+
+
+def _recommended(learner: Learner) -> Recommendation:
+    """What a learner recommends: a policy of the class, or something else that can be evaluated."""
+    choice: object = learner.recommend()
+    if isinstance(choice, Controller | Randomised):
+        return choice
+    if isinstance(choice, tuple) and learner.problem.policy_class.contains(choice):
+        return choice
+    raise InputError(
+        f"The learner {learner.name!r} recommends {shown(choice)}: recommend() returns a policy of "
+        "the class as a tuple of numbers, a Controller or Randomised()."
     )
 
 

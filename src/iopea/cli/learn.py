@@ -97,6 +97,7 @@ def learn(
     from iopea.learners import learner_named
     from iopea.plugins import import_plugins
     from iopea.problem_files import default_problem, read_problem
+    from iopea.registry import error_text
     from iopea.simulate import best_in_class
 
     import_plugins(modules or [])
@@ -119,7 +120,14 @@ def learn(
     held = chosen.get("state", held)
 
     def make(seed: int = 0) -> iopea.Learner:
-        return kind(problem, horizon=horizon, seed=seed, **chosen)
+        try:
+            return kind(problem, horizon=horizon, seed=seed, **chosen)
+        except iopea.IopeaError:
+            raise
+        except Exception as error:  # a learner of somebody else may raise anything
+            raise InputError(
+                f"The learner {kind.name!r} can't be made: {error_text(error)}."
+            ) from error
 
     first = make()  # invalid settings are reported before anything runs
     if plot is not None:
@@ -304,7 +312,7 @@ def _print(
     table = Table(title=f"{title}, {report['horizon']} steps", title_justify="left")
     epochs = any(result.records for result in runs)
     shares = report["mean_effective_alpha"] is not None
-    headings = ["seed", "policy", "cost", "gap", "regret"]
+    headings = ["seed", "policy", "cost", "gap", "regret/(T g*)"]
     for heading in headings + ["epochs", "survivors"] * epochs + ["α"] * shares:
         table.add_column(heading, justify="right")
     for row, result in zip(report["runs"], runs, strict=True):
@@ -339,7 +347,7 @@ def _print(
     )
     console.print("cost: per step over the whole run, learning included.", highlight=False)
     console.print(
-        "regret: extra cost of the run over the best in class on the same noise, over T g*.",
+        "regret: extra cost of the run over the best in class on the same noise.",
         highlight=False,
         soft_wrap=True,
     )

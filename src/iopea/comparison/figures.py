@@ -28,14 +28,16 @@ _STYLES: dict[str, tuple[str, str, str]] = {
     "ppo": ("#66ccee", "v", "-"),
     "feedback-graph": ("#228833", "^", "-"),
     "problem-specific": ("#4477aa", "D", "-"),
-    "convex": ("#4477aa", "D", "-"),
+    "convex": ("#223377", "D", "-"),
     "ucrl2": ("#009988", "h", "-"),
     "sgd-base-stock": ("#ccbb44", "p", "-"),
     "order-up-to": ("#ee6677", "P", "-"),
     "random": ("#bbbbbb", "", "-."),
 }
-_OTHER_COLOURS = ("#ccbb44", "#ee6677", "#228833", "#4477aa", "#66ccee", "#ee7733", "#009988")
-_OTHER_MARKERS = "pPX*hd<>"
+#: Of all others: none of the above.
+_OTHER_COLOURS = ("#ee7733", "#33bbee", "#997700", "#004488", "#cc3311", "#bb5566", "#44aa99")
+_OTHER_MARKERS = "X*d<>8H"
+_OTHER_DASHES = ("-", "--", ":")
 _PNG_DPI = 200
 #: A constant above this multiple of all other values is not drawn.
 _WITHIN = 1.2
@@ -113,13 +115,10 @@ def style_of(name: str, names: Sequence[str]) -> tuple[str, str, str]:
     """Colour, marker and dash of one of several methods."""
     if name in _STYLES:
         return _STYLES[name]
-    others = [each for each in names if each not in _STYLES]
-    place = others.index(name)
-    return (
-        _OTHER_COLOURS[place % len(_OTHER_COLOURS)],
-        _OTHER_MARKERS[place % len(_OTHER_MARKERS)],
-        "-",
-    )
+    place = [each for each in names if each not in _STYLES].index(name)
+    number = len(_OTHER_COLOURS)
+    dash = _OTHER_DASHES[place // number % len(_OTHER_DASHES)]
+    return _OTHER_COLOURS[place % number], _OTHER_MARKERS[place % number], dash
 
 
 def _draw_curves(axes: Axes, found: Sequence[Curve], level: float | None) -> None:
@@ -222,4 +221,4 @@ def draw_regret(
     label_ticks(axes.xaxis)
     label_ticks(axes.yaxis)
     axes.set_xlabel("steps T")
-    axes.set_ylabel("regret")
+    axes.set_ylabel("regret, mean and 95 % interval")

@@ -125,7 +125,13 @@ class Learner(Stateful, ABC):
 
     def ask(self) -> Play:
         """What to play next; the answer stays the same until the next ``tell``."""
-        return self._ask()
+        play: object = self._ask()
+        if not isinstance(play, Play) or play.steps < 1:
+            raise InputError(
+                f"The learner {self.name!r} asks for {shown(play)}: _ask returns a Play of at "
+                "least 1 step."
+            )
+        return play
 
     def tell(self, trajectory: Trajectory) -> None:
         """Learn from an observed trajectory, of at most as many steps as ``ask`` requested.
@@ -135,7 +141,7 @@ class Learner(Stateful, ABC):
         """
         if not isinstance(trajectory, Trajectory):
             raise InputError(f"Cannot tell {shown(trajectory)}: tell a Trajectory.")
-        play = self._ask()
+        play = self.ask()
         asked = self._asked(trajectory.played, play.policy)
         self._accept(trajectory, play, asked)
         self.problem.check(trajectory)

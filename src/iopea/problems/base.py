@@ -613,15 +613,16 @@ class Problem:
         return (cls.example(),)
 
     def changed(self, **keys: Any) -> Self:
-        """The same problem with other values of some keys of its system or family."""
+        """The same problem with other values of some keys of its system or family, or of start."""
+        start = keys.pop("start", self._start)
         parts: list[Model] = []
         for part in (self._system, self._family):
             own = {key: keys.pop(key) for key in type(part).model_fields if key in keys}
             parts.append(type(part)(**{**dict(part), **own}))
         for key in keys:
-            known = {*type(self._system).model_fields, *type(self._family).model_fields}
+            known = {*type(self._system).model_fields, *type(self._family).model_fields, "start"}
             raise unknown(f"key in {type(self).__name__}", key, known)
-        return type(self)(*cast(tuple[System, PolicyFamily], parts), start=self._start)
+        return type(self)(*cast(tuple[System, PolicyFamily], parts), start=start)
 
     @property
     def system(self) -> Any:

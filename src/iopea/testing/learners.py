@@ -22,6 +22,7 @@ from iopea.problems.base import Problem, Simulator
 from iopea.simulate import run
 from iopea.testing.learning import held_by
 from iopea.testing.tools import (
+    ContractError,
     random,
     refusal,
     require,
@@ -47,6 +48,28 @@ def _settings(learner: type[Learner]) -> dict[str, Any]:
         f"{learner.name} must take a horizon and a seed, but takes {', '.join(sorted(names))}.",
     )
     return {"horizon": sum(PARTS), "seed": 5}
+
+
+def keeps_its_state(learner: type[Learner], problem: Problem, truth: Truth) -> None:
+    """What ``saved`` names is all that changes: loaded into another one, it goes on the same."""
+    one, other = (learner(problem, **_settings(learner)) for _ in range(2))
+    require(hasattr(one, "problem"), f"{learner.__name__} must call super().__init__().")
+    if learner.oracle:  # a resumed oracle has not received the truth again
+        return
+    require(one.ask() == one.ask(), "ask() must answer the same until tell().")
+    run(one, problem.simulator(truth, seed=10), 333)
+    advice = "is everything that changes named in `saved`, and made anew by __init__?"
+    try:
+        other.load_state_dict(stored(one.state_dict()))
+        same = other.ask() == one.ask()
+    except Exception as error:
+        raise ContractError(
+            f"The state that {learner.name} saved can't be used by another one "
+            f"({type(error).__name__}: {error}): {advice}"
+        ) from error
+    require(
+        same, f"After loading, {learner.name} asks for {other.ask()}, not {one.ask()}: {advice}"
+    )
 
 
 def asks_the_same(learner: type[Learner], problem: Problem, truth: Truth) -> None:
@@ -192,6 +215,7 @@ def refuses_states_of_others(learner: type[Learner], problem: Problem, truth: Tr
 
 #: All checks of a learner.
 LEARNER_CHECKS: tuple[LearnerCheck, ...] = (
+    keeps_its_state,
     asks_the_same,
     runs_exactly,
     told_in_pieces,
