@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from iopea.errors import InputError, shown, unknown
+from iopea.errors import InputError, shown, shown_path, unknown
 from iopea.model import LARGEST
 
 #: The row of a table, from 1, as people count the rows below the header.
@@ -75,13 +75,20 @@ def _column(name: str, values: Any) -> pl.Series:
     return pl.Series(name, cells, strict=False)
 
 
-def _read_file(what: str, path: Path) -> pl.DataFrame:
-    name = str(path) if len(str(path)) <= 300 else shown(str(path))
+def suffix_of(what: str, path: Path) -> str:
+    """The ending of the name of a file, which must be that of a table."""
     suffix = path.suffix.lower()
     if suffix not in _READERS:
-        raise InputError(f"The {what} is {name}: give a file that ends in {', '.join(_READERS)}.")
+        raise InputError(
+            f"The {what} is {shown_path(path)}: give a file that ends in {', '.join(_READERS)}."
+        )
+    return suffix
+
+
+def _read_file(what: str, path: Path) -> pl.DataFrame:
+    name = shown_path(path)
     try:
-        return _READERS[suffix](path)
+        return _READERS[suffix_of(what, path)](path)
     except FileNotFoundError:
         raise InputError(f"There is no file {name}: give the {what}.") from None
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:

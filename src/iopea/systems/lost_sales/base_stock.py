@@ -19,7 +19,7 @@ replayed again: :mod:`iopea.systems.lost_sales.ledger`.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -34,7 +34,7 @@ from iopea.systems.lost_sales import kernel as kernels
 from iopea.systems.lost_sales.law import BaseStockLaw
 from iopea.systems.lost_sales.ledger import Followed, Ledger
 from iopea.systems.lost_sales.system import LostSalesSystem
-from iopea.systems.shop.base import TOLD, Range
+from iopea.systems.shop.base import TOLD, Levels, Range
 from iopea.systems.shop.family import OrderingFamily, pieces
 from iopea.systems.shop.kernel import order_up_to
 from iopea.systems.shop.tracker import Tracked
@@ -63,6 +63,11 @@ class BaseStock(OrderingFamily):
     one_level: ClassVar[bool] = True
 
     levels: Range
+
+    @classmethod
+    def around(cls, levels: Levels, lead_time: int) -> Self:
+        """All levels."""
+        return cls(levels=levels)
 
     def check_system(self, system: LostSalesSystem) -> None:
         """Refuse levels with which nothing could be sold, and costs beyond their bound."""

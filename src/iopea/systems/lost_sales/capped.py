@@ -13,6 +13,7 @@ again, so its records determine the demand distribution as far as the other need
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar, Literal, Self
 
 from iopea.errors import InputError
@@ -49,16 +50,23 @@ class CappedBaseStock(OrderingFamily):
 
     @classmethod
     def within(cls, problem: Problem) -> Self | None:
-        """The capped family for a problem with base-stock levels; None for other problems.
+        """The capped family for a problem with base-stock levels; None for other problems."""
+        if not isinstance(problem.family, BaseStock):
+            return None
+        levels = problem.family.levels
+        return cls.around(Levels(low=levels.low, high=levels.high), problem.system.lead_time)
+
+    @classmethod
+    def around(cls, levels: Levels, lead_time: int) -> Self:
+        """All of these levels.
 
         With a constant order the pipeline, including the order that arrives and the one that is
         placed, is L + 1 times that order: caps range up to the highest level over L + 1.
         """
-        if not isinstance(problem.family, BaseStock):
-            return None
-        levels = problem.family.levels
-        caps = Levels(low=0.0, high=levels.high / (problem.system.lead_time + 1))
-        return cls(levels=Levels(low=levels.low, high=levels.high), caps=caps)
+        most = levels.high / (lead_time + 1)
+        if levels.step is not None:
+            most = levels.step * math.ceil(most / levels.step)
+        return cls(levels=levels, caps=Levels(low=0.0, high=most, step=levels.step))
 
     def check_system(self, system: LostSalesSystem) -> None:
         """Refuse ranges with which nothing could be sold."""

@@ -6,13 +6,13 @@ With s = S they are base-stock levels.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from iopea.errors import InputError
 from iopea.information_order import InformationOrder
 from iopea.policies import Box
 from iopea.systems.lost_sales.system import LostSalesSystem
-from iopea.systems.shop.base import TOLD, Range, box_of
+from iopea.systems.shop.base import TOLD, Levels, Range, box_of
 from iopea.systems.shop.family import OrderingFamily
 from iopea.systems.shop.kernel import inventory_position, order_up_to
 from iopea.types import Array, Claim
@@ -34,6 +34,11 @@ class ReorderUpTo(OrderingFamily):
 
     reorder_levels: Range
     order_up_to_levels: Range
+
+    @classmethod
+    def around(cls, levels: Levels, lead_time: int) -> Self:
+        """All pairs of these levels."""
+        return cls(reorder_levels=levels, order_up_to_levels=levels)
 
     def check_system(self, system: LostSalesSystem) -> None:
         """Refuse ranges with which nothing could be sold."""

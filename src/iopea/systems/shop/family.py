@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from iopea.demand import DemandStream
+from iopea.errors import InputError
 from iopea.information_order import InformationOrder
 from iopea.problems.base import Constants, Evaluator, PolicyFamily
 from iopea.systems.shop.base import Levels, own_radius
@@ -76,6 +77,14 @@ class OrderingFamily(PolicyFamily):
         """The unit of a table of states, and whether a finer one would be of no use."""
         whole = any(levels.step is not None for levels in self.axes)
         return (own_radius(*self.axes) if self.axes else 1.0), whole
+
+    @classmethod
+    def around(cls, levels: Levels, lead_time: int) -> Self:
+        """The family for a shop of one supplier whose inventory position stays in this range."""
+        raise InputError(
+            f"Policies of the kind {cls.kind!r} can't be fitted to a table of sales: they don't "
+            "say which ranges of theirs go with a range of levels."
+        )
 
     def check_system(self, system: Any) -> None:
         """Try the rule on a few states, in plain Python; refuse orders that are none.

@@ -1,0 +1,478 @@
+"""From a history of sales to tonight's orders: the best policy of each item, and how sure it is.
+
+For each item: the law of demand from all records (:mod:`iopea.tables.law`); the cost of each policy
+of the family, simulated on the law; and the same on other laws that the records allow, from which
+all intervals are taken. They hold for all policies at once that may have been chosen, so that the
+chosen one's is not too good for having been chosen. What the history can't tell it says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from iopea.errors import InputError, IopeaError
+from iopea.model import check_share
+from iopea.seeds import seed_for
+from iopea.storage import writing
+from iopea.tables.certificate import FEWEST_SALES, reach, trust
+from iopea.tables.frames import suffix_of
+from iopea.tables.law import ItemLaw
+from iopea.tables.reading import ID, Sales, read_sales
+from iopea.tables.shop import ItemShop, family_named
+from iopea.types import Array, Indices, Mask
+
+#: Length of the path on which policies are compared, of those on which laws are drawn anew, and the
+#: number of these.
+_PATH, _SHORT, _DRAWS = 4096, 1024, 128
+#: Stands for demand without end, as a multiple of the highest level.
+_ENDLESS = 1e3
+#: A policy beyond the reach of a history that may be cheaper by less than this share is no reason
+#: to say that the history can't tell.
+_MATTERS = 0.02
+#: Items that are fitted together by a worker.
+_CHUNK = 64
+
+#: What is said of an item.
+CERTIFIED, PLAUSIBLE, UNKNOWN, REFUSED = "certified", "plausible", "can't tell", "refused"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The result for one item.
+
+    Attributes
+    ----------
+    row : dict. The row of the plan.
+    law : ItemLaw. The law of demand.
+    policies : array (n, d). Policies, in ascending order, whose costs were compared on all laws.
+    costs, low, high : arrays (n,). Estimated cost per period, and its simultaneous band.
+    judged : bool array (n,). Which of them the history can judge.
+    """
+
+    row: dict[str, Any]
+    law: ItemLaw
+    policies: Array
+    costs: Array
+    low: Array
+    high: Array
+    judged: Mask
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tonight's orders, and why.
+
+    Attributes
+    ----------
+    table : DataFrame. One row for each item; the guide says what its columns mean.
+    sales : Sales. The tables as they were read.
+    """
+
+    table: pl.DataFrame
+    sales: Sales
+    _settings: _Settings = field(repr=False)
+
+    def __repr__(self) -> str:
+        counts = dict(self.table["verdict"].value_counts().iter_rows())
+        of_each = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
+        return f"Plan({self.table.height} items: {of_each})"
+
+    def item(self, unique_id: str) -> Fit:
+        """What was computed for one item: its law, and the costs of policies."""
+        for item in _items(self.sales):
+            if item.row[ID] == unique_id:
+                return fit_item(item, self._settings)
+        raise InputError(f"The plan has no item {unique_id!r} that was fitted.")
+
+    def write(self, path: str | Path) -> None:
+        """Write the table to a file: CSV, Parquet or Arrow, by its ending."""
+        write_table(self.table, path)
+
+
+def write_table(table: pl.DataFrame, path: str | Path) -> None:
+    """Write a table to a CSV, Parquet or Arrow file, whole or not at all."""
+    suffix = suffix_of("plan", Path(path))
+    with writing(path) as file:
+        if suffix == ".csv":
+            table.write_csv(file)
+        elif suffix == ".parquet":
+            table.write_parquet(file)
+        else:
+            table.write_ipc(file)
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """What is the same for all items."""
+
+    family: str
+    delta: float
+    level: float
+
+
+@dataclass(frozen=True)
+class Item:
+    """An item: its row, and the periods that tell of its demand, in order of time."""
+
+    row: Mapping[str, Any]
+    sales: Array
+    censored: Mask
+    stock: Array | None
+    periods: Array
+    state: tuple[float | None, float | None]
+
+
+def fit(
+    history: Any,
+    items: Any,
+    *,
+    family: str = "base-stock",
+    delta: float = 0.05,
+    level: float = 0.95,
+    frequency: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    workers: int = 1,
+) -> Plan:
+    """Fit a policy to each item of a history of sales.
+
+    Parameters
+    ----------
+    history, items : a file (CSV, Parquet, Arrow), or a table of Polars, Arrow or pandas; the
+        columns are those of :mod:`iopea.tables.reading`.
+    family : str. The kind of policies: ``"base-stock"``, ``"capped-base-stock"``, ``"s-S"``, or one
+        of your own.
+    delta : float. Probability with which the surviving range may lose the best policy, and bands of
+        a certificate the true cost of any judged policy.
+    level : float. Confidence of the interval of the expected cost.
+    frequency, columns : see :func:`read_sales`.
+    workers : int. Processes; without effect on the results. 0: all cores.
+
+    Examples
+    --------
+    >>> from iopea.tables import generate_sales
+    >>> made = generate_sales(items=2, periods=60, seed=3, trend=0, season=0, policy="level")
+    >>> plan = fit(made.history, made.items)
+    >>> plan.table.columns[:4]
+    ['unique_id', 'order', 'level', 'expected_cost']
+    """
+    settings = _Settings(family, check_share("delta", delta), check_share("level", level))
+    family_named(family)
+    sales = read_sales(history, items, frequency=frequency, columns=columns)
+    if "lead_time" not in sales.items.columns:
+        raise InputError("There is no table of items: give lead times and costs.")
+    return Plan(_table(sales, settings, workers), sales, settings)
+
+
+def _table(sales: Sales, settings: _Settings, workers: int) -> pl.DataFrame:
+    chunks = _chunks(_items(sales))
+    if workers == 1:
+        found = [_fit_all(chunk, settings) for chunk in chunks]
+    else:
+        from joblib import Parallel, cpu_count, delayed
+
+        jobs = Parallel(n_jobs=workers or cpu_count())
+        found = jobs(delayed(_fit_all)(chunk, settings) for chunk in chunks)
+    rows = [row for chunk in found for row in chunk]
+    for name, reason in sales.refused.items():
+        rows.append({ID: name, "verdict": REFUSED, "reason": reason})
+    names = family_named(settings.family).parameters
+    kinds = {ID: pl.String, "order": pl.Float64, **dict.fromkeys(names, pl.Float64), **_COLUMNS}
+    table = pl.DataFrame(rows, schema=kinds).sort(ID)
+    notes = pl.DataFrame(
+        {ID: list(sales.notes), "note": list(sales.notes.values())},
+        schema={ID: pl.String, "note": pl.String},
+    )
+    return table.join(notes, on=ID, how="left").sort(ID)
+
+
+#: Columns of a plan besides the item, its order and the parameters of its policy.
+_COLUMNS: dict[str, Any] = {
+    "expected_cost": pl.Float64,
+    "cost_low": pl.Float64,
+    "cost_high": pl.Float64,
+    "service_level": pl.Float64,
+    "fill_rate": pl.Float64,
+    "mean_demand": pl.Float64,
+    "level_in_force": pl.Float64,
+    "cost_in_force": pl.Float64,
+    "surviving_low": pl.Float64,
+    "surviving_high": pl.Float64,
+    "judged_up_to": pl.Float64,
+    "try_level": pl.Float64,
+    "periods": pl.Int64,
+    "sold_out": pl.Int64,
+    "verdict": pl.String,
+    "reason": pl.String,
+}
+
+
+def _items(sales: Sales) -> Iterator[Item]:
+    """The items that can be used, with their records."""
+    history = sales.history
+    rows = {row[ID]: row for row in sales.items.iter_rows(named=True)}
+    names = history[ID].to_numpy()
+    told = history["told"].to_numpy()
+    values = {
+        name: history[name].cast(pl.Float64).to_numpy() if name in history.columns else None
+        for name in ("sales", "stock", "on_hand", "on_order")
+    }
+    censored, periods = history["censored"].to_numpy(), history["period"].to_numpy()
+    edges = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
+    for first, last in zip(edges, np.append(edges[1:], names.size), strict=True):
+        part = np.flatnonzero(told[first:last]) + first
+        stock = values["stock"]
+        yield Item(
+            row=rows[names[first]],
+            sales=values["sales"][part],  # type: ignore[index]
+            censored=censored[part],
+            stock=None if stock is None else stock[part],
+            periods=periods[part],
+            state=_state(rows[names[first]], values, last - 1),
+        )
+
+
+def _state(
+    row: Mapping[str, Any], values: Mapping[str, Array | None], last: int
+) -> tuple[float | None, float | None]:
+    """Stock on hand and on order tonight: by the items, or by the last row of the history."""
+
+    def at_end(name: str) -> float | None:
+        found = values[name]
+        return None if found is None or not found[last] >= 0 else float(found[last])
+
+    on_hand = row["on_hand"] if row["on_hand"] is not None else at_end("on_hand")
+    stock, sold = at_end("stock"), at_end("sales")
+    if on_hand is None and stock is not None and sold is not None:
+        on_hand = max(stock - sold, 0.0)
+    on_order = row["on_order"] if row["on_order"] is not None else at_end("on_order")
+    if on_order is None and row["lead_time"] == 0:
+        on_order = 0.0
+    return on_hand, on_order
+
+
+def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
+    chunk: list[Item] = []
+    for item in items:
+        chunk.append(item)
+        if len(chunk) == _CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _fit_all(items: Sequence[Item], settings: _Settings) -> list[dict[str, Any]]:
+    """The rows of the plan; what goes wrong with one item is said of that item."""
+    rows = []
+    for item in items:
+        try:
+            rows.append(fit_item(item, settings).row)
+        except IopeaError as error:
+            rows.append({ID: item.row[ID], "verdict": REFUSED, "reason": str(error)})
+    return rows
+
+
+def fit_item(item: Item, settings: _Settings) -> Fit:
+    """Fit a policy to one item."""
+    if not item.sales.size:
+        raise InputError("no period tells anything of its demand: its stock, sales or both.")
+    rng = np.random.default_rng(seed_for("fit", str(item.row[ID])))
+    law = ItemLaw(item.sales, item.censored)
+    path = law.quantiles(_PATH, _shuffled(_PATH))
+    shop = ItemShop.of(item.row, family_named(settings.family), path, law.whole)
+    net = shop.coarse()
+    first = net[shop.costs(path[None], net)[0].argmin()]
+    near = shop.near(net, first)
+    best = near[shop.costs(path[None], near)[0].argmin()]
+    in_force = _in_force(item, shop)
+    policies = np.unique(np.vstack([net, best, *([] if in_force is None else [in_force])]), axis=0)
+    place = _place(policies, best)
+    lost = shop.system.lost_sales_cost
+    plain = shop.costs(path[None], policies)[0]
+    costs = plain + lost * path.mean()
+    changes, means = _changes(shop, law, policies, rng)
+    high_, low_ = _band(changes + means[:, None], costs, place, settings.level)
+    reached = reach(item.sales, item.censored, item.stock)
+    doubt = trust(item.sales, item.censored, item.stock, bool((np.diff(item.periods) == 1).all()))
+    found = _Judgement.of(shop, path, policies, plain, changes, place, reached, settings.delta)
+    verdict, reason = found.verdict(item, doubt, settings)
+    chosen = policies[place]
+    known = _outcome(shop, chosen, path)
+    order = None
+    if None not in item.state:
+        order = shop.tonight(chosen, *item.state)  # type: ignore[arg-type]
+    elif reason is None or verdict != UNKNOWN:
+        missing = "on_hand" if item.state[0] is None else "on_order"
+        reason = f"{reason + '; ' if reason else ''}no order, since {missing} is not known"
+    row = {
+        ID: item.row[ID],
+        "order": order,
+        **dict(zip(shop.family.parameters, map(float, chosen), strict=True)),
+        "expected_cost": float(costs[place]),
+        "cost_low": float(max(costs[place] + low_, 0.0)),
+        "cost_high": float(costs[place] + high_),
+        **known,
+        "mean_demand": float(path.mean()),
+        "level_in_force": item.row["level"],
+        "cost_in_force": None if in_force is None else float(costs[_place(policies, in_force)]),
+        "surviving_low": found.least,
+        "surviving_high": found.most,
+        "judged_up_to": found.judged_up_to,
+        "try_level": found.try_level if verdict == UNKNOWN else None,
+        "periods": int(item.sales.size),
+        "sold_out": int(item.censored.sum()),
+        "verdict": verdict,
+        "reason": reason,
+    }
+    return Fit(row, law, policies, costs, plain + found.below, plain + found.above, found.judged)
+
+
+@lru_cache(maxsize=8)
+def _shuffled(number: int) -> Indices:
+    """A random order, the same for all items."""
+    return np.random.default_rng(seed_for("path", number)).permutation(number)
+
+
+def _in_force(item: Item, shop: ItemShop) -> Array | None:
+    """The level in force, where policies are levels."""
+    level = item.row["level"]
+    return np.array([level]) if level is not None and shop.family.one_level else None
+
+
+def _place(policies: Array, one: Array) -> int:
+    return int(np.flatnonzero((policies == one).all(axis=1))[0])
+
+
+def _changes(
+    shop: ItemShop, law: ItemLaw, policies: Array, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """How much dearer each policy is on other laws, (draws, n), and what all demand is worth."""
+    order = _shuffled(_SHORT)
+    drawn, means = law.redrawn(_DRAWS, order, rng)
+    usual = law.quantiles(_SHORT, order)
+    costs = shop.costs(np.vstack([usual, drawn]), policies)
+    lost = shop.system.lost_sales_cost
+    return costs[1:] - costs[0], lost * (means - usual.mean())
+
+
+def _band(changes: Array, costs: Array, place: int, level: float) -> tuple[float, float]:
+    """How far the cost of the chosen policy may lie above and below its estimate.
+
+    It holds at once for all policies that would have been chosen on one of the laws.
+    """
+    chosen = (costs + changes).argmin(axis=1)
+    among = np.unique(np.append(chosen, place))
+    above, below = _simultaneous(changes[:, among], (1 - level) / 2)
+    spread = float(changes[:, place].std())
+    return above * spread, below * spread
+
+
+def _simultaneous(changes: Array, share: float) -> tuple[float, float]:
+    """Multiples of the standard deviation that the changes of all policies at once keep between."""
+    draws = len(changes)
+    scaled = changes / np.maximum(changes.std(axis=0), 1e-300)
+    last = min(math.ceil((draws + 1) * (1 - share)), draws) - 1
+    highest, lowest = np.sort(scaled.max(axis=1)), np.sort(scaled.min(axis=1))
+    return max(float(highest[last]), 0.0), min(float(lowest[draws - 1 - last]), 0.0)
+
+
+@dataclass(frozen=True)
+class _Judgement:
+    """What the history tells of the policies."""
+
+    judged: Mask
+    below: Array
+    above: Array
+    least: float | None
+    most: float | None
+    judged_up_to: float | None
+    try_level: float
+    decides: bool
+
+    @classmethod
+    def of(
+        cls,
+        shop: ItemShop,
+        path: Array,
+        policies: Array,
+        plain: Array,
+        changes: Array,
+        place: int,
+        reached: float,
+        delta: float,
+    ) -> _Judgement:
+        """Bands of the judged policies, survivors, and whether what is not judged could matter."""
+        top = shop.family.most_stock(shop.system)
+        tops = _stock_needed(policies)
+        judged = tops <= reached * (1 + 1e-9)
+        if not judged.any():
+            # Nothing was in stock often enough.
+            return cls(
+                judged, np.zeros(len(plain)), np.zeros(len(plain)), None, float(tops.max()), None,
+                float(tops[place]), False,
+            )  # fmt: skip
+        above, below = _simultaneous(changes[:, judged], delta / 2)
+        spread = changes.std(axis=0)
+        best = int(np.flatnonzero(judged)[plain[judged].argmin()])
+        apart = changes - changes[:, [best]]
+        limit = (
+            max(map(abs, _simultaneous(np.delete(apart, best, axis=1), delta / 2)))
+            if (len(plain) > 1)
+            else 0.0
+        )
+        endless = np.where(path > reached, _ENDLESS * top, path)
+        least = shop.costs(endless[None], policies)[0] if np.isfinite(reached) else plain
+        lowest = np.where(judged, plain, np.minimum(least, plain))
+        alive = lowest - plain[best] <= limit * apart.std(axis=0)
+        full = plain[best] + shop.system.lost_sales_cost * path.mean()
+        could = ~judged & (lowest < plain[best] - _MATTERS * max(full, 0.0))
+        values = policies[alive][:, 0]
+        return cls(
+            judged=judged,
+            below=np.where(judged, below * spread, -np.inf),
+            above=np.where(judged, above * spread, np.inf),
+            least=float(values.min()),
+            most=float(values.max()),
+            judged_up_to=float(tops[judged].max()),
+            try_level=float(max(tops[place], tops[~judged].min() if (~judged).any() else 0.0)),
+            decides=not could.any(),
+        )
+
+    def verdict(self, item: Item, doubt: str | None, settings: _Settings) -> tuple[str, str | None]:
+        """What is said of the item, and why."""
+        if self.judged_up_to is None:
+            return UNKNOWN, (f"there are {item.sales.size} periods, too few to judge any policy")
+        if not self.decides:
+            return UNKNOWN, (
+                f"stock was hardly ever above {self.judged_up_to:g}, and demand beyond it could "
+                f"make a higher level cheaper: hold up to {self.try_level:g} for some periods"
+            )
+        if doubt is not None:
+            return PLAUSIBLE, doubt
+        sold = int((item.sales > 0).sum())
+        if sold < FEWEST_SALES:
+            return PLAUSIBLE, f"only {sold} periods had sales: {FEWEST_SALES} are needed"
+        return CERTIFIED, None
+
+
+def _stock_needed(policies: Array) -> Array:
+    """The inventory position up to which each policy orders: its largest parameter."""
+    return np.asarray(policies.max(axis=1))
+
+
+def _outcome(shop: ItemShop, policy: Array, path: Array) -> dict[str, float]:
+    """The share of periods in which all demand is met, and the share of demand."""
+    stock, sales, _ = shop.operate(policy, np.append(path, path))[:, path.size :]
+    wanted = float(path.sum())
+    return {
+        "service_level": float((stock >= path * (1 - 1e-9)).mean()),
+        "fill_rate": float(sales.sum()) / wanted if wanted > 0 else 1.0,
+    }
