@@ -51,13 +51,17 @@ class Fit:
     Attributes
     ----------
     row : dict. The row of the plan.
+    shop : ItemShop. The system and the family.
     law : ItemLaw. The law of demand.
     policies : array (n, d). Policies, in ascending order, whose costs were compared on all laws.
-    costs, low, high : arrays (n,). Estimated cost per period, and its simultaneous band.
+    costs : array (n,). Estimated cost per period.
+    low, high : arrays (n,). Band that holds for all judged policies at once of what a history can
+        tell of the cost: it less the worth of all demand, whatever is lost.
     judged : bool array (n,). Which of them the history can judge.
     """
 
     row: dict[str, Any]
+    shop: ItemShop
     law: ItemLaw
     policies: Array
     costs: Array
@@ -332,7 +336,9 @@ def fit_item(item: Item, settings: _Settings) -> Fit:
         "verdict": verdict,
         "reason": reason,
     }
-    return Fit(row, law, policies, costs, plain + found.below, plain + found.above, found.judged)
+    return Fit(
+        row, shop, law, policies, costs, plain + found.below, plain + found.above, found.judged
+    )
 
 
 @lru_cache(maxsize=8)
