@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -132,6 +132,52 @@ class Item:
     stock: Array | None
     periods: Array
     state: tuple[float | None, float | None]
+
+    def before(self, period: int) -> Item:
+        """The item as it was known before a period; what is on hand and on order is unknown."""
+        last = int(np.searchsorted(self.periods, period))
+        stock = None if self.stock is None else self.stock[:last]
+        return replace(
+            self,
+            sales=self.sales[:last],
+            censored=self.censored[:last],
+            stock=stock,
+            periods=self.periods[:last],
+            state=(None, None),
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The best policy for an item by estimate.
+
+    Attributes
+    ----------
+    shop : ItemShop. The system and the family.
+    law : ItemLaw. The law of demand.
+    path : array. Demand drawn from the law, on which policies were compared.
+    net : array (n, d). Policies over the whole range.
+    policy : array (d,).
+    """
+
+    shop: ItemShop
+    law: ItemLaw
+    path: Array
+    net: Array
+    policy: Array
+
+
+def choose(item: Item, family: str) -> Choice:
+    """Choose a policy for one item from all its records."""
+    if not item.sales.size:
+        raise InputError("no period tells anything of its demand: its stock, sales or both.")
+    law = ItemLaw(item.sales, item.censored)
+    path = law.quantiles(_PATH, _shuffled(_PATH))
+    shop = ItemShop.of(item.row, family_named(family), path, law.whole)
+    net = shop.coarse()
+    first = net[shop.costs(path[None], net)[0].argmin()]
+    near = shop.near(net, first)
+    return Choice(shop, law, path, net, near[shop.costs(path[None], near)[0].argmin()])
 
 
 def fit(
@@ -286,18 +332,13 @@ def _fit_all(items: Sequence[Item], settings: _Settings) -> list[dict[str, Any]]
 
 def fit_item(item: Item, settings: _Settings) -> Fit:
     """Fit a policy to one item."""
-    if not item.sales.size:
-        raise InputError("no period tells anything of its demand: its stock, sales or both.")
     rng = np.random.default_rng(seed_for("fit", str(item.row[ID])))
-    law = ItemLaw(item.sales, item.censored)
-    path = law.quantiles(_PATH, _shuffled(_PATH))
-    shop = ItemShop.of(item.row, family_named(settings.family), path, law.whole)
-    net = shop.coarse()
-    first = net[shop.costs(path[None], net)[0].argmin()]
-    near = shop.near(net, first)
-    best = near[shop.costs(path[None], near)[0].argmin()]
+    choice = choose(item, settings.family)
+    shop, law, path, best = choice.shop, choice.law, choice.path, choice.policy
     in_force = _in_force(item, shop)
-    policies = np.unique(np.vstack([net, best, *([] if in_force is None else [in_force])]), axis=0)
+    policies = np.unique(
+        np.vstack([choice.net, best, *([] if in_force is None else [in_force])]), axis=0
+    )
     place = _place(policies, best)
     lost = shop.system.lost_sales_cost
     plain = shop.costs(path[None], policies)[0]
