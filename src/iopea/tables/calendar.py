@@ -1,0 +1,206 @@
+"""Calendar factors of demand: weekday, season and holidays, pooled over the items of a group.
+
+The mean of item i in period t is m_i f_t, and log f_t is linear in the features of the period: a
+weekday, waves of one to three per year, a holiday. The factors and the laws of the items are found
+in turn, by the likelihood of all records, those that sold out included: their demand is replaced by
+its mean where it is at least what was sold, as in expectation and maximisation. Periods that did
+not sell out alone would be a selection by the outcome: where large demand sells out, what is left
+is small, and a busy day looks like a quiet one.
+
+A linear trend is estimated beside the factors, so that it is not taken for a season, and left out
+of them: what demand is today is a matter of the weights of records.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from iopea.tables.scaled import best_mean, best_size, expected
+from iopea.types import Array, Indices, Mask
+
+#: Features that can be asked for.
+WEEKDAY, SEASON, HOLIDAY = "weekday", "season", "holiday"
+#: Names of weekdays, in the order of their factors.
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+#: Waves per year, and days of a year.
+_WAVES, _YEAR = 3, 365.25
+#: Standard deviation of the logarithm of a factor before anything is seen.
+_PRIOR = {WEEKDAY: 1.0, SEASON: 0.5, HOLIDAY: 1.0}
+_TREND_PRIOR = 0.5
+#: Rounds of the fit; the sizes of the laws are found anew every so many.
+_ROUNDS, _EVERY = 36, 12
+#: Factors keep between these.
+_LEAST, _MOST = 0.02, 50.0
+_MONDAY = 3  # the weekday of day 0 of the epoch was a Thursday
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """Factors of the mean of demand.
+
+    Attributes
+    ----------
+    terms : tuple of str. Which features count: weekday, season, holiday.
+    effects : array. Their effects on the logarithm of the mean.
+    """
+
+    terms: tuple[str, ...]
+    effects: Array
+
+    def factors(self, days: Array, holidays: Array) -> Array:
+        """Factors of periods, by day since 1970 and how much of a holiday they are."""
+        found = np.exp(features(self.terms, days, holidays) @ self.effects)
+        return np.asarray(np.clip(found, _LEAST, _MOST))
+
+    @property
+    def weekdays(self) -> Array | None:
+        """Factors of Monday to Sunday, 1 on average."""
+        if WEEKDAY not in self.terms:
+            return None
+        days = np.arange(7.0) - _MONDAY  # from the Monday before day 0
+        only = Calendar((WEEKDAY,), self.effects[:6])
+        found = only.factors(days, np.zeros(7))
+        return np.asarray(found / found.mean())
+
+
+def features(terms: Sequence[str], days: Array, holidays: Array) -> Array:
+    """The features of periods, one row each.
+
+    >>> features(("weekday",), np.array([1.0, 7.0]), np.zeros(2))  # a Friday and a Thursday
+    array([[0., 0., 0., 0., 1., 0.],
+           [0., 0., 0., 1., 0., 0.]])
+    """
+    columns: list[Array] = []
+    if WEEKDAY in terms:
+        weekday = (days.astype(np.int64) + _MONDAY) % 7
+        # Effects add up to 0: Sunday's is minus the sum of the others.
+        columns += [(weekday == k) - 1.0 * (weekday == 6) for k in range(6)]
+    if SEASON in terms:
+        angle = 2 * math.pi * days / _YEAR
+        for wave in range(1, _WAVES + 1):
+            columns += [np.cos(wave * angle), np.sin(wave * angle)]
+    if HOLIDAY in terms:
+        columns.append(holidays)
+    return np.column_stack(columns) if columns else np.zeros((days.size, 0))
+
+
+def _priors(terms: Sequence[str]) -> Array:
+    """Precision of each effect before anything is seen; that of faster waves is higher."""
+    found: list[float] = []
+    if WEEKDAY in terms:
+        found += [_PRIOR[WEEKDAY] ** -2] * 6
+    if SEASON in terms:
+        for wave in range(1, _WAVES + 1):
+            found += [(wave / _PRIOR[SEASON]) ** 2] * 2
+    if HOLIDAY in terms:
+        found.append(_PRIOR[HOLIDAY] ** -2)
+    return np.array(found)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records of several items, one item after the other.
+
+    Attributes
+    ----------
+    first : int array (items + 1,). Where the records of each item begin.
+    counts : array. Sales as counts.
+    censored : bool array.
+    days : array. The day since 1970 of each record.
+    holidays : array. How much of a holiday it was.
+    """
+
+    first: Indices
+    counts: Array
+    censored: Mask
+    days: Array
+    holidays: Array
+
+    def where(self, chosen: Mask) -> Records:
+        """Some of the records, with all items."""
+        kept = np.append(0, np.cumsum(chosen))
+        return Records(
+            kept[self.first],
+            self.counts[chosen],
+            self.censored[chosen],
+            self.days[chosen],
+            self.holidays[chosen],
+        )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _round(first, counts, censored, factors, places, means, sizes, resize, score, info):  # type: ignore[no-untyped-def]
+    """One round over all items: their laws, and the sums from which factors are improved."""
+    score[:], info[:] = 0.0, 0.0
+    for i in range(first.shape[0] - 1):
+        one = slice(first[i], first[i + 1])
+        number = first[i + 1] - first[i]
+        if number == 0:
+            continue
+        weights = np.ones(number)
+        if means[i] <= 0.0:
+            means[i] = max(counts[one].sum(), 0.5) / factors[one].sum()
+        means[i] = best_mean(
+            counts[one], censored[one], factors[one], weights, means[i], sizes[i], 2
+        )
+        if resize:
+            sizes[i] = best_size(counts[one], censored[one], factors[one], weights, means[i])
+        told = np.empty(number)
+        expected(counts[one], censored[one], factors[one], means[i], sizes[i], told)
+        for j in range(number):
+            usual = means[i] * factors[first[i] + j]
+            trust = 1.0 / (1.0 + usual / sizes[i])
+            place = places[first[i] + j]
+            score[place] += trust * (told[j] - usual)
+            info[place] += trust * usual
+
+
+def fit_calendar(records: Records, terms: Sequence[str]) -> tuple[Calendar, Array, Array]:
+    """The factors of all records, and the mean at factor 1 and the size of each item.
+
+    >>> rng = np.random.default_rng(3)
+    >>> days = np.arange(140.0)
+    >>> mean = 8.0 * np.where((days + 3) % 7 >= 5, 2.0, 1.0)  # twice as much at weekends
+    >>> demand = rng.negative_binomial(3, 3 / (3 + np.tile(mean, 20))).astype(float)
+    >>> records = Records(140 * np.arange(21), np.minimum(demand, 9), demand >= 9,
+    ...                   np.tile(days, 20), np.zeros(2800))
+    >>> found, means, sizes = fit_calendar(records, ("weekday",))
+    >>> ratio = found.weekdays[5:].mean() / found.weekdays[:5].mean()
+    >>> bool(abs(ratio - 2) < 0.15)  # although half of the days sold out
+    True
+    """
+    kinds, places = np.unique(
+        np.column_stack([records.days, records.holidays]), axis=0, return_inverse=True
+    )
+    places = places.reshape(-1)
+    own = features(terms, kinds[:, 0], kinds[:, 1])
+    span = np.ptp(kinds[:, 0]) or 1.0
+    trend = (kinds[:, 0] - kinds[:, 0].mean()) / span
+    design = np.column_stack([own, trend])
+    precision = np.append(_priors(terms), _TREND_PRIOR**-2)
+    effects = np.zeros(design.shape[1])
+    items = records.first.size - 1
+    means, sizes = np.zeros(items), np.full(items, 2.0)
+    score, info = np.empty(len(kinds)), np.empty(len(kinds))
+    for number in range(_ROUNDS):
+        each = np.clip(np.exp(design @ effects), _LEAST, _MOST)
+        _round(
+            records.first, records.counts, records.censored, each[places], places, means, sizes,
+            number % _EVERY == 2, score, info,
+        )  # fmt: skip
+        if not own.shape[1]:
+            break
+        curved = design.T @ (info[:, None] * design) + np.diag(precision)
+        effects = effects + np.linalg.solve(curved, design.T @ score - precision * effects)
+    return Calendar(tuple(terms), effects[:-1]), means, sizes
+
+
+def day_of(date: datetime.date) -> int:
+    """The day since 1970."""
+    return (date - datetime.date(1970, 1, 1)).days
