@@ -88,7 +88,7 @@ BAD = {
     "a flag of 2": ({"stockout": [0, 2, 0]}, "stockout in row 2 is '2': give 0 or 1"),
     "hours below 0": (
         {"hours_out": [0, -1, 0]},
-        "hours_out in row 2 is '-1': give a number of hours",
+        "hours_out in row 2 is '-1': give a number of at least 0",
     ),
     "no date": ({"ds": ["2024-03-01", "1.3.2024", "2024-03-03"]}, "ds in row 2 is '1.3.2024'"),
     "a day that is none": ({"ds": ["2024-02-30", "2024-03-01", "2024-03-02"]}, "ds in row 1"),

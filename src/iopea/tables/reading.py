@@ -10,9 +10,10 @@ History, one row for each item and period:
     out of stock. ``hours_out`` beside one of the others says which periods were out of stock for a
     while and in stock again. Without ``stock`` or ``stockout``, a period with hours out is taken to
     have ended sold out.
-``on_hand, on_order, received, order, forecast``
+``on_hand, on_order, received, order, forecast, holiday``
     Optional: stock and open orders at the end of the period, what arrived and what was ordered in
-    it, and a forecast of its demand.
+    it, a forecast of its demand, made before it, and whether it was a holiday (0 or 1, or a share
+    of it). Rows after the last one with sales or stock are of the future: its forecasts, holidays.
 
 Items, one row each: ``unique_id, lead_time, holding_cost, lost_sales_cost``, and optionally
 ``on_hand, on_order, fixed_order_cost, order_multiple, minimum_order, level, review_period, low,
@@ -44,13 +45,17 @@ import polars as pl
 from iopea.errors import InputError, shown
 from iopea.model import check_choice
 from iopea.tables.frames import ROW, as_day, as_number, as_text, frame_of, need, renamed
+from iopea.types import Array
 
 Frequency = Literal["day", "week", "month"]
 
 ID, DS, SALES = "unique_id", "ds", "sales"
 STOCK, STOCKOUT, HOURS = "stock", "stockout", "hours_out"
 AVAILABILITY = (STOCK, STOCKOUT, HOURS)
-OPTIONAL = ("on_hand", "on_order", "received", "order", "forecast")
+FORECAST, HOLIDAY = "forecast", "holiday"
+OPTIONAL = ("on_hand", "on_order", "received", "order", FORECAST, HOLIDAY)
+#: Columns that may not be below 0.
+_NO_LESS = (HOURS, FORECAST, HOLIDAY)
 #: Columns of the items that must be there, and what an absent or empty cell of the others means.
 NEEDED = ("lead_time", "holding_cost", "lost_sales_cost")
 DEFAULTS: dict[str, float | None] = {
@@ -86,16 +91,21 @@ class Sales:
         (periods without a row just before), ``sales``, ``stock`` (if known), ``told`` (whether the
         period tells of demand), ``censored`` (whether demand may have been more than was sold), and
         the optional columns.
+    ahead : DataFrame. Rows of each item after its last sales: ``unique_id, ds, period``, and
+        ``forecast`` and ``holiday`` if known.
     items : DataFrame. One row for each item that can be used.
     frequency : str. day, week or month.
+    origin : int. The day since 1970 at which week 0 begins.
     refused : dict. The items that are left out, each with a reason.
     notes : dict. Of the others: what their rows have that tells nothing of demand.
     remarks : tuple of str. What concerns the tables as a whole.
     """
 
     history: pl.DataFrame
+    ahead: pl.DataFrame
     items: pl.DataFrame
     frequency: Frequency
+    origin: int
     refused: dict[str, str]
     notes: dict[str, str]
     remarks: tuple[str, ...]
@@ -105,6 +115,15 @@ class Sales:
             f"Sales({self.items.height} items, {self.history.height} {self.frequency}s, "
             f"{len(self.refused)} refused)"
         )
+
+    def days(self, periods: Array) -> Array:
+        """The day since 1970 on which each period begins."""
+        if self.frequency == "day":
+            return periods.astype(np.float64)
+        if self.frequency == "week":
+            return np.asarray(self.origin + 7.0 * periods)
+        months = np.asarray(periods - 1 - 12 * 1970, dtype="datetime64[M]")
+        return months.astype("datetime64[D]").astype(np.float64)
 
 
 def read_sales(
@@ -148,13 +167,20 @@ def read_sales(
         missing = raw.height - frame.height
         remarks.append(f"{_rows(missing)} of the history without a {ID!r}: left out.")
     known = _frequency(frame[DS].drop_nulls(), frequency)
-    frame = _periods(frame, known, refusals)
+    origin = int(frame[DS].dt.epoch("d").min() or 0)  # type: ignore[arg-type]
+    frame = _periods(frame, known, origin, refusals)
     frame = _once(frame, known, refusals)
     about = _items(items, frame, refusals, remarks)
     used = about.select(ID)
     frame = frame.join(used, on=ID, how="semi")
-    frame, notes = _told(frame)
-    return Sales(frame, about, known, dict(sorted(refusals.found.items())), notes, tuple(remarks))
+    seen = [pl.col(name).is_not_null() for name in (SALES, *AVAILABILITY) if name in frame.columns]
+    last = pl.col("period").filter(pl.any_horizontal(seen)).max().over(ID)
+    later = (pl.col("period") > last).fill_null(False)
+    future = [name for name in (FORECAST, HOLIDAY) if name in frame.columns]
+    ahead = frame.filter(later).select(ID, DS, "period", *future)
+    frame, notes = _told(frame.filter(~later))
+    refused = dict(sorted(refusals.found.items()))
+    return Sales(frame, ahead, about, known, origin, refused, notes, tuple(remarks))
 
 
 class _Refusals:
@@ -199,11 +225,11 @@ def _cells(raw: pl.DataFrame, refusals: _Refusals) -> pl.DataFrame:
     )
     rights = dict.fromkeys(names, "a finite number")
     checks = [(name, pl.col(f"_bad_{name}")) for name in names]
-    for name in (HOURS, STOCKOUT):
+    for name in (*_NO_LESS, STOCKOUT):
         if name in names:
-            wrong = pl.col(name) < 0 if name == HOURS else ~pl.col(name).is_in([0.0, 1.0])
+            wrong = ~pl.col(name).is_in([0.0, 1.0]) if name == STOCKOUT else pl.col(name) < 0
             checks.append((name, wrong.fill_null(False)))
-            rights[name] = "0 or 1" if name == STOCKOUT else "a number of hours of at least 0"
+            rights[name] = "0 or 1" if name == STOCKOUT else "a number of at least 0"
     for name, wrong in checks:
         refusals.add(
             frame.filter(wrong),
@@ -227,13 +253,14 @@ def _frequency(days: pl.Series, given: str | None) -> Frequency:
     return "week" if least >= _WEEK else "day"
 
 
-def _periods(frame: pl.DataFrame, frequency: Frequency, refusals: _Refusals) -> pl.DataFrame:
+def _periods(
+    frame: pl.DataFrame, frequency: Frequency, start: int, refusals: _Refusals
+) -> pl.DataFrame:
     """Number the periods, and refuse items whose dates don't fit."""
     number = pl.col(DS).dt.epoch("d")
     if frequency == "month":
         period = pl.col(DS).dt.year().cast(pl.Int64) * 12 + pl.col(DS).dt.month()
     elif frequency == "week":
-        start = int(frame[DS].dt.epoch("d").min() or 0)  # type: ignore[arg-type]
         weekday = (datetime.date(1970, 1, 1) + datetime.timedelta(days=start)).strftime("%A")
         off = (number - start) % _WEEK != 0
         refusals.add(
