@@ -9,7 +9,7 @@ chosen one's is not too good for having been chosen. What the history can't tell
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,13 +19,26 @@ import numpy as np
 import polars as pl
 
 from iopea.errors import InputError, IopeaError
-from iopea.model import check_share
+from iopea.model import check_choice, check_count, check_share
 from iopea.seeds import seed_for
 from iopea.storage import writing
+from iopea.tables.borrow import FEW, Prior, fit_prior
 from iopea.tables.certificate import FEWEST_SALES, reach, trust
 from iopea.tables.frames import suffix_of
+from iopea.tables.item import Item, items_of
 from iopea.tables.law import ItemLaw
-from iopea.tables.reading import ID, Sales, read_sales
+from iopea.tables.outlook import (
+    AUTO,
+    NONE,
+    PLAIN,
+    Outlook,
+    View,
+    check_memory,
+    check_terms,
+    choose_outlook,
+)
+from iopea.tables.reading import FORECAST, ID, Sales, read_sales
+from iopea.tables.scaled import fit_scaled, moved
 from iopea.tables.shop import ItemShop, family_named
 from iopea.types import Array, Indices, Mask
 
@@ -40,6 +53,8 @@ _MATTERS = 0.02
 #: Items that are fitted together by a worker.
 _CHUNK = 64
 
+#: The first period in which an order of the end of period t can be sold, for a lead time L.
+NEXT, SAME = "t+1+L", "t+L"
 #: What is said of an item.
 CERTIFIED, PLAUSIBLE, UNKNOWN, REFUSED = "certified", "plausible", "can't tell", "refused"
 
@@ -78,11 +93,14 @@ class Plan:
     ----------
     table : DataFrame. One row for each item; the guide says what its columns mean.
     sales : Sales. The tables as they were read.
+    outlook : Outlook. What is taken from calendar, memory and forecasts.
     """
 
     table: pl.DataFrame
     sales: Sales
+    outlook: Outlook
     _settings: _Settings = field(repr=False)
+    _known: _Known = field(repr=False)
 
     def __repr__(self) -> str:
         counts = dict(self.table["verdict"].value_counts().iter_rows())
@@ -91,9 +109,9 @@ class Plan:
 
     def item(self, unique_id: str) -> Fit:
         """What was computed for one item: its law, and the costs of policies."""
-        for item in _items(self.sales):
+        for item in items_of(self.sales):
             if item.row[ID] == unique_id:
-                return fit_item(item, self._settings)
+                return fit_item(item, self._settings, self._known)
         raise InputError(f"The plan has no item {unique_id!r} that was fitted.")
 
     def write(self, path: str | Path) -> None:
@@ -123,28 +141,11 @@ class _Settings:
 
 
 @dataclass(frozen=True)
-class Item:
-    """An item: its row, and the periods that tell of its demand, in order of time."""
+class _Known:
+    """What is known of all items together."""
 
-    row: Mapping[str, Any]
-    sales: Array
-    censored: Mask
-    stock: Array | None
-    periods: Array
-    state: tuple[float | None, float | None]
-
-    def before(self, period: int) -> Item:
-        """The item as it was known before a period; what is on hand and on order is unknown."""
-        last = int(np.searchsorted(self.periods, period))
-        stock = None if self.stock is None else self.stock[:last]
-        return replace(
-            self,
-            sales=self.sales[:last],
-            censored=self.censored[:last],
-            stock=stock,
-            periods=self.periods[:last],
-            state=(None, None),
-        )
+    outlook: Outlook
+    priors: Mapping[str | None, Prior]
 
 
 @dataclass(frozen=True)
@@ -167,11 +168,11 @@ class Choice:
     policy: Array
 
 
-def choose(item: Item, family: str) -> Choice:
+def choose(item: Item, family: str, view: View = PLAIN, prior: Prior | None = None) -> Choice:
     """Choose a policy for one item from all its records."""
     if not item.sales.size:
         raise InputError("no period tells anything of its demand: its stock, sales or both.")
-    law = ItemLaw(item.sales, item.censored)
+    law = law_of(item, view, prior)
     path = law.quantiles(_PATH, _shuffled(_PATH))
     shop = ItemShop.of(item.row, family_named(family), path, law.whole)
     net = shop.coarse()
@@ -180,11 +181,55 @@ def choose(item: Item, family: str) -> Choice:
     return Choice(shop, law, path, net, near[shop.costs(path[None], near)[0].argmin()])
 
 
+def law_of(item: Item, view: View = PLAIN, prior: Prior | None = None) -> ItemLaw:
+    """The law of an item's demand in the periods for which tonight's order must last."""
+    values, censored, weights = item.sales, item.censored, view.weights
+    factors = view.factors
+    if factors is not None:
+        values = _at_target(item, factors, view)
+    if prior is not None:
+        known = np.ones(item.sales.size)
+        extra = item.unit * prior.values(
+            item.counts, censored, known if factors is None else factors, view.target
+        )
+        each = np.full(extra.size, prior.worth / extra.size)
+        weights = np.append(known if weights is None else weights, each)
+        values = np.append(values, extra)
+        censored = np.append(censored, np.zeros(extra.size, dtype=bool))
+    return ItemLaw(values, censored, weights, item.whole)
+
+
+def _at_target(item: Item, factors: Array, view: View, like: Item | None = None) -> Array:
+    """What the records would be in periods with the factor of those to come.
+
+    Of counts the mean of a count law is scaled, not the counts: that of these records, or of those
+    of another item.
+    """
+    if not item.whole:
+        return np.asarray(item.sales * view.target / factors)
+    weights = np.ones(item.sales.size) if view.weights is None else view.weights
+    fitted = item if like is None else like
+    mean, size = fit_scaled(fitted.counts, fitted.censored, factors, weights)
+    places = _steady(item.sales.size)
+    return moved(item.counts, item.censored, factors, mean, size, view.target, places)
+
+
+@lru_cache(maxsize=64)
+def _steady(number: int) -> Array:
+    """Places within the steps of counts: those of the first records stay as they are."""
+    return np.random.default_rng(seed_for("places")).random(number)
+
+
 def fit(
     history: Any,
     items: Any,
     *,
     family: str = "base-stock",
+    calendar: str = AUTO,
+    memory: str | float | None = AUTO,
+    forecast: bool = True,
+    borrow: bool = True,
+    sold_from: str = NEXT,
     delta: float = 0.05,
     level: float = 0.95,
     frequency: str | None = None,
@@ -199,6 +244,15 @@ def fit(
         columns are those of :mod:`iopea.tables.reading`.
     family : str. The kind of policies: ``"base-stock"``, ``"capped-base-stock"``, ``"s-S"``, or one
         of your own.
+    calendar : str. Which factors of demand items of a group share: some of ``"weekday"``,
+        ``"season"`` and ``"holiday"``, separated by commas; ``"none"``; or ``"auto"``, for what
+        would have predicted the last part of the history best.
+    memory : str or float. Periods after which a record weighs half as much, ``"none"`` or
+        ``"auto"``.
+    forecast : bool. Whether a column ``forecast`` is used, instead of a calendar.
+    borrow : bool. Whether items with few records borrow from their group.
+    sold_from : {"t+1+L", "t+L"}. The first period in which an order of the end of period t, with
+        lead time L, can be sold.
     delta : float. Probability with which the surviving range may lose the best policy, and bands of
         a certificate the true cost of any judged policy.
     level : float. Confidence of the interval of the expected cost.
@@ -215,21 +269,69 @@ def fit(
     """
     settings = _Settings(family, check_share("delta", delta), check_share("level", level))
     family_named(family)
-    sales = read_sales(history, items, frequency=frequency, columns=columns)
+    terms, half_life = check_terms(calendar), check_memory(memory)
+    check_count("workers", workers)
+    sales = with_items(read_sales(history, items, frequency=frequency, columns=columns), sold_from)
+    used = forecast and FORECAST in sales.history.columns
+    if used and not isinstance(terms, str):
+        raise InputError(
+            f"calendar is {calendar!r}, and the history has forecasts: leave one of them out."
+        )
+    outlook = Outlook(sales.clock, forecast=used)
+    if (terms, half_life) != (NONE, NONE):
+        outlook = choose_outlook(list(items_of(sales)), sales.clock, terms, half_life, used)
+    priors = _priors(items_of(sales), outlook) if borrow else {}
+    known = _Known(outlook, priors)
+    return Plan(_table(sales, settings, known, workers), sales, outlook, settings, known)
+
+
+def with_items(sales: Sales, sold_from: str = NEXT) -> Sales:
+    """The tables with lead times that count the periods between an order and the first sale."""
+    check_choice("sold_from", sold_from, (NEXT, SAME))
     if "lead_time" not in sales.items.columns:
         raise InputError("There is no table of items: give lead times and costs.")
-    return Plan(_table(sales, settings, workers), sales, settings)
+    if sold_from == NEXT:
+        return sales
+    at_once = sales.items.filter(pl.col("lead_time") < 1)[ID].to_list()
+    reason = f"lead_time is 0: with sold_from = {SAME!r} the next period is a lead time of 1."
+    left = ~pl.col(ID).is_in(at_once)
+    return replace(
+        sales,
+        history=sales.history.filter(left),
+        ahead=sales.ahead.filter(left),
+        items=sales.items.filter(left).with_columns(pl.col("lead_time") - 1),
+        refused=dict(sorted((sales.refused | dict.fromkeys(at_once, reason)).items())),
+    )
 
 
-def _table(sales: Sales, settings: _Settings, workers: int) -> pl.DataFrame:
-    chunks = _chunks(_items(sales))
+def _priors(items: Iterable[Item], outlook: Outlook) -> dict[str | None, Prior]:
+    """What can be borrowed by the items of each group that have few records."""
+    few: set[str | None] = set()
+    rich: dict[str | None, list[tuple[Array, Mask, Array]]] = {}
+    for item in items:
+        if item.sales.size < FEW:
+            few.add(item.group)
+        elif item.sales.any():
+            factors = np.ones(item.sales.size)
+            if not outlook.plain:
+                factors = outlook.factors(item, item.periods)
+            known = np.isfinite(factors)
+            counts = item.counts if item.whole else np.round(item.counts)
+            each = (counts[known], item.censored[known], factors[known])
+            rich.setdefault(item.group, []).append(each)
+    found = {group: fit_prior(rich.get(group, [])) for group in few}
+    return {group: prior for group, prior in found.items() if prior is not None}
+
+
+def _table(sales: Sales, settings: _Settings, known: _Known, workers: int) -> pl.DataFrame:
+    chunks = _chunks(items_of(sales))
     if workers == 1:
-        found = [_fit_all(chunk, settings) for chunk in chunks]
+        found = [_fit_all(chunk, settings, known) for chunk in chunks]
     else:
         from joblib import Parallel, cpu_count, delayed
 
         jobs = Parallel(n_jobs=workers or cpu_count())
-        found = jobs(delayed(_fit_all)(chunk, settings) for chunk in chunks)
+        found = jobs(delayed(_fit_all)(chunk, settings, known) for chunk in chunks)
     rows = [row for chunk in found for row in chunk]
     for name, reason in sales.refused.items():
         rows.append({ID: name, "verdict": REFUSED, "reason": reason})
@@ -264,50 +366,6 @@ _COLUMNS: dict[str, Any] = {
 }
 
 
-def _items(sales: Sales) -> Iterator[Item]:
-    """The items that can be used, with their records."""
-    history = sales.history
-    rows = {row[ID]: row for row in sales.items.iter_rows(named=True)}
-    names = history[ID].to_numpy()
-    told = history["told"].to_numpy()
-    values = {
-        name: history[name].cast(pl.Float64).to_numpy() if name in history.columns else None
-        for name in ("sales", "stock", "on_hand", "on_order")
-    }
-    censored, periods = history["censored"].to_numpy(), history["period"].to_numpy()
-    edges = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
-    for first, last in zip(edges, np.append(edges[1:], names.size), strict=True):
-        part = np.flatnonzero(told[first:last]) + first
-        stock = values["stock"]
-        yield Item(
-            row=rows[names[first]],
-            sales=values["sales"][part],  # type: ignore[index]
-            censored=censored[part],
-            stock=None if stock is None else stock[part],
-            periods=periods[part],
-            state=_state(rows[names[first]], values, last - 1),
-        )
-
-
-def _state(
-    row: Mapping[str, Any], values: Mapping[str, Array | None], last: int
-) -> tuple[float | None, float | None]:
-    """Stock on hand and on order tonight: by the items, or by the last row of the history."""
-
-    def at_end(name: str) -> float | None:
-        found = values[name]
-        return None if found is None or not found[last] >= 0 else float(found[last])
-
-    on_hand = row["on_hand"] if row["on_hand"] is not None else at_end("on_hand")
-    stock, sold = at_end("stock"), at_end("sales")
-    if on_hand is None and stock is not None and sold is not None:
-        on_hand = max(stock - sold, 0.0)
-    on_order = row["on_order"] if row["on_order"] is not None else at_end("on_order")
-    if on_order is None and row["lead_time"] == 0:
-        on_order = 0.0
-    return on_hand, on_order
-
-
 def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
     chunk: list[Item] = []
     for item in items:
@@ -319,21 +377,23 @@ def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
         yield chunk
 
 
-def _fit_all(items: Sequence[Item], settings: _Settings) -> list[dict[str, Any]]:
+def _fit_all(items: Sequence[Item], settings: _Settings, known: _Known) -> list[dict[str, Any]]:
     """The rows of the plan; what goes wrong with one item is said of that item."""
     rows = []
     for item in items:
         try:
-            rows.append(fit_item(item, settings).row)
+            rows.append(fit_item(item, settings, known).row)
         except IopeaError as error:
             rows.append({ID: item.row[ID], "verdict": REFUSED, "reason": str(error)})
     return rows
 
 
-def fit_item(item: Item, settings: _Settings) -> Fit:
+def fit_item(item: Item, settings: _Settings, known: _Known) -> Fit:
     """Fit a policy to one item."""
-    rng = np.random.default_rng(seed_for("fit", str(item.row[ID])))
-    choice = choose(item, settings.family)
+    rng = np.random.default_rng(seed_for("fit", item.name))
+    item, view = known.outlook.view(item)
+    prior = known.priors.get(item.group) if item.sales.size < FEW else None
+    choice = choose(item, settings.family, view, prior)
     shop, law, path, best = choice.shop, choice.law, choice.path, choice.policy
     in_force = _in_force(item, shop)
     policies = np.unique(
@@ -345,12 +405,14 @@ def fit_item(item: Item, settings: _Settings) -> Fit:
     costs = plain + lost * path.mean()
     changes, means = _changes(shop, law, policies, rng)
     high_, low_ = _band(changes + means[:, None], costs, place, settings.level)
-    reached = reach(item.sales, item.censored, item.stock)
-    doubt = trust(item.sales, item.censored, item.stock, bool((np.diff(item.periods) == 1).all()))
+    reached = _reach(item, view)
+    assumed = _assumed(known.outlook, prior)
+    whole = bool((np.diff(item.periods) == 1).all())
+    doubt = assumed or trust(item.sales, item.censored, item.stock, whole)
     found = _Judgement.of(shop, path, policies, plain, changes, place, reached, settings.delta)
     verdict, reason = found.verdict(item, doubt, settings)
     chosen = policies[place]
-    known = _outcome(shop, chosen, path)
+    outcome = _outcome(shop, chosen, path)
     order = None
     if None not in item.state:
         order = shop.tonight(chosen, *item.state)  # type: ignore[arg-type]
@@ -364,7 +426,7 @@ def fit_item(item: Item, settings: _Settings) -> Fit:
         "expected_cost": float(costs[place]),
         "cost_low": float(max(costs[place] + low_, 0.0)),
         "cost_high": float(costs[place] + high_),
-        **known,
+        **outcome,
         "mean_demand": float(path.mean()),
         "level_in_force": item.row["level"],
         "cost_in_force": None if in_force is None else float(costs[_place(policies, in_force)]),
@@ -380,6 +442,24 @@ def fit_item(item: Item, settings: _Settings) -> Fit:
     return Fit(
         row, shop, law, policies, costs, plain + found.below, plain + found.above, found.judged
     )
+
+
+def _reach(item: Item, view: View) -> float:
+    """The largest stock that enough periods had, at the factor of the periods to come."""
+    sales, stock = item.sales, item.stock
+    if view.factors is not None:
+        sales = _at_target(item, view.factors, view)
+        if stock is not None:
+            held = replace(item, sales=stock, censored=np.ones(stock.size, dtype=bool))
+            stock = _at_target(held, view.factors, view, like=item)
+    return reach(sales, item.censored, stock)
+
+
+def _assumed(outlook: Outlook, prior: Prior | None) -> str | None:
+    """What is assumed besides the records, for which nothing can be certified."""
+    used = [] if outlook.plain else [str(outlook)]
+    used += ["what was borrowed from its group"] if prior is not None else []
+    return f"it depends on {' and '.join(used)}" if used else None
 
 
 @lru_cache(maxsize=8)

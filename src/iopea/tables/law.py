@@ -91,6 +91,7 @@ class ItemLaw:
     sales : array. Sales of the periods that tell of demand.
     censored : bool array. Whether demand may have been more.
     weights : array, optional. The weight of each record, at most 1; by default, all have 1.
+    whole : bool, optional. Whether demand comes in whole units; seen from the sales by default.
 
     Examples
     --------
@@ -99,7 +100,13 @@ class ItemLaw:
     array([1., 3., 5., 7.])
     """
 
-    def __init__(self, sales: Array, censored: Mask, weights: Array | None = None) -> None:
+    def __init__(
+        self,
+        sales: Array,
+        censored: Mask,
+        weights: Array | None = None,
+        whole: bool | None = None,
+    ) -> None:
         order = np.lexsort((censored, sales))
         values, out = sales[order], censored[order]
         new = np.append(True, (np.diff(values) != 0) | (np.diff(out.astype(np.int8)) != 0))
@@ -109,7 +116,7 @@ class ItemLaw:
         self._values, self._seen = values[self._first], ~out[self._first]
         self._weights = np.add.reduceat(self._each, self._first)
         #: Whether demand comes in whole units.
-        self.whole = bool((sales == np.floor(sales)).all())
+        self.whole = bool((sales == np.floor(sales)).all()) if whole is None else whole
         self._excess = self._tail()
 
     @property

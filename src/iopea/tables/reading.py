@@ -45,7 +45,7 @@ import polars as pl
 from iopea.errors import InputError, shown
 from iopea.model import check_choice
 from iopea.tables.frames import ROW, as_day, as_number, as_text, frame_of, need, renamed
-from iopea.types import Array
+from iopea.types import Array, Indices
 
 Frequency = Literal["day", "week", "month"]
 
@@ -82,6 +82,40 @@ _SILENT = {
 
 
 @dataclass(frozen=True)
+class Clock:
+    """When periods begin.
+
+    Attributes
+    ----------
+    frequency : str. day, week or month.
+    origin : int. The day since 1970 at which week 0 begins.
+    """
+
+    frequency: Frequency
+    origin: int = 0
+
+    def days(self, periods: Indices) -> Array:
+        """The day since 1970 on which each period begins.
+
+        >>> Clock("month").days(np.array([12 * 1970 + 1, 12 * 1970 + 2]))
+        array([ 0., 31.])
+        """
+        if self.frequency == "day":
+            return periods.astype(np.float64)
+        if self.frequency == "week":
+            return np.asarray(self.origin + 7.0 * periods)
+        months = np.asarray(periods - 1 - 12 * 1970, dtype="datetime64[M]")
+        return months.astype("datetime64[D]").astype(np.float64)
+
+    def period(self, day: datetime.date) -> int:
+        """The period in which a day lies."""
+        if self.frequency == "month":
+            return day.year * 12 + day.month
+        number = (day - datetime.date(1970, 1, 1)).days
+        return number if self.frequency == "day" else (number - self.origin) // _WEEK
+
+
+@dataclass(frozen=True)
 class Sales:
     """A history of sales as it was read.
 
@@ -94,8 +128,7 @@ class Sales:
     ahead : DataFrame. Rows of each item after its last sales: ``unique_id, ds, period``, and
         ``forecast`` and ``holiday`` if known.
     items : DataFrame. One row for each item that can be used.
-    frequency : str. day, week or month.
-    origin : int. The day since 1970 at which week 0 begins.
+    clock : Clock. When periods begin: they are days, weeks or months.
     refused : dict. The items that are left out, each with a reason.
     notes : dict. Of the others: what their rows have that tells nothing of demand.
     remarks : tuple of str. What concerns the tables as a whole.
@@ -104,26 +137,21 @@ class Sales:
     history: pl.DataFrame
     ahead: pl.DataFrame
     items: pl.DataFrame
-    frequency: Frequency
-    origin: int
+    clock: Clock
     refused: dict[str, str]
     notes: dict[str, str]
     remarks: tuple[str, ...]
+
+    @property
+    def frequency(self) -> Frequency:
+        """Day, week or month."""
+        return self.clock.frequency
 
     def __repr__(self) -> str:
         return (
             f"Sales({self.items.height} items, {self.history.height} {self.frequency}s, "
             f"{len(self.refused)} refused)"
         )
-
-    def days(self, periods: Array) -> Array:
-        """The day since 1970 on which each period begins."""
-        if self.frequency == "day":
-            return periods.astype(np.float64)
-        if self.frequency == "week":
-            return np.asarray(self.origin + 7.0 * periods)
-        months = np.asarray(periods - 1 - 12 * 1970, dtype="datetime64[M]")
-        return months.astype("datetime64[D]").astype(np.float64)
 
 
 def read_sales(
@@ -180,7 +208,7 @@ def read_sales(
     ahead = frame.filter(later).select(ID, DS, "period", *future)
     frame, notes = _told(frame.filter(~later))
     refused = dict(sorted(refusals.found.items()))
-    return Sales(frame, ahead, about, known, origin, refused, notes, tuple(remarks))
+    return Sales(frame, ahead, about, Clock(known, origin), refused, notes, tuple(remarks))
 
 
 class _Refusals:

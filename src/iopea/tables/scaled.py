@@ -13,7 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
-from iopea.types import Array, Mask
+from iopea.types import Array, Indices, Mask
 
 #: Range of log r, and its prior, as in :mod:`iopea.tables.counts`.
 _LEAST, _MOST = -4.0, 6.0
@@ -147,6 +147,39 @@ def fit_scaled(
     """
     mean, size = _fit(counts, censored, factors, weights)
     return float(mean), float(size)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _score_each(first, counts, censored, factors, weights, tested, scores):  # type: ignore[no-untyped-def]
+    for i in range(first.shape[0] - 1):
+        one = slice(first[i], first[i + 1])
+        if weights[one].sum() <= 0.0 or not tested[one].any():
+            scores[one] = 0.0
+            continue
+        mean, size = _fit(counts[one], censored[one], factors[one], weights[one])
+        each = np.ones(1)
+        for j in range(first[i], first[i + 1]):
+            scores[j] = 0.0
+            if tested[j]:
+                at = slice(j, j + 1)
+                scores[j] = log_likelihood(counts[at], censored[at], factors[at], each, mean, size)
+
+
+def score_each(
+    first: Indices, counts: Array, censored: Mask, factors: Array, weights: Array, tested: Mask
+) -> Array:
+    """Log-likelihood of tested records under laws fitted to the weighted ones, item by item.
+
+    >>> counts = np.array([3.0, 3.0, 3.0, 3.0, 9.0])
+    >>> early = np.array([1.0, 1.0, 1.0, 0.0, 0.0])
+    >>> none, ones = np.zeros(5, dtype=bool), np.ones(5)
+    >>> found = score_each(np.array([0, 5]), counts, none, ones, early, early == 0)
+    >>> bool(found[3] > found[4]), found[:3].tolist()
+    (True, [0.0, 0.0, 0.0])
+    """
+    scores = np.empty(counts.size)
+    _score_each(first, counts, censored, factors, weights, tested, scores)
+    return scores
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

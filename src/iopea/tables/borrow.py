@@ -1,0 +1,118 @@
+"""Items with few records borrow from their group.
+
+The prior of an item is a mixture of the laws that were fitted to other items of its group, each by
+the likelihood of the item's own records. It enters the product limit as some extra records; how
+many is estimated on the group: the first half of each item's records makes the mixture, and the
+likelihood of the second half, as that of a Dirichlet process seen with censoring, says how many
+records the mixture is worth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaln, logsumexp
+
+from iopea.tables.counts import count_quantiles
+from iopea.tables.scaled import fit_scaled, log_likelihood
+from iopea.types import Array, Mask
+
+#: Items with fewer records than this borrow; those with as many are borrowed from.
+FEW = 26
+#: Fewest items from which can be borrowed, and most that are looked at.
+_FEWEST, _MOST = 5, 60
+#: Numbers of records that a mixture may be worth.
+_WORTH = (1.0, 3.0, 10.0, 30.0)
+#: Places at which a law of the mixture is written down.
+_PLACES = 200
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What a group says of an item about which little is known.
+
+    Attributes
+    ----------
+    means, sizes : arrays. The laws of its other items, at factor 1.
+    worth : float. Records that the mixture of them counts for.
+    """
+
+    means: Array
+    sizes: Array
+    worth: float
+
+    def values(self, counts: Array, censored: Mask, factors: Array, target: float) -> Array:
+        """The mixture for an item, as equally likely values at factor ``target``."""
+        shares = self._shares(counts, censored, factors)
+        places = np.repeat(
+            np.arange(shares.size),
+            np.diff(np.round(np.cumsum(shares) * _PLACES), prepend=0).astype(int),
+        )
+        found = [
+            count_quantiles(self.means[k] * target, self.sizes[k], _evenly(int(number)))
+            for k, number in zip(*np.unique(places, return_counts=True), strict=True)
+        ]
+        return np.sort(np.concatenate(found))
+
+    def _shares(self, counts: Array, censored: Mask, factors: Array) -> Array:
+        ones = np.ones(counts.size)
+        likely = np.array(
+            [
+                log_likelihood(counts, censored, factors, ones, mean, size)
+                for mean, size in zip(self.means, self.sizes, strict=True)
+            ]
+        )
+        return np.asarray(np.exp(likely - logsumexp(likely)))
+
+
+def _evenly(number: int) -> Array:
+    return (np.arange(number) + 0.5) / number
+
+
+def fit_prior(
+    records: Sequence[tuple[Array, Mask, Array]],
+) -> Prior | None:
+    """The prior of a group, from counts, censoring and factors of its items with many records.
+
+    None if there are too few of them.
+
+    >>> rng = np.random.default_rng(0)
+    >>> items = [rng.poisson(mean, 60).astype(float) for mean in rng.gamma(4, 2, 20)]
+    >>> prior = fit_prior([(one, np.zeros(60, dtype=bool), np.ones(60)) for one in items])
+    >>> new = prior.values(np.array([9.0, 8.0]), np.zeros(2, dtype=bool), np.ones(2), 1.0)
+    >>> bool(6 < new.mean() < 11)
+    True
+    """
+    some = records[:: -(-len(records) // _MOST)] if records else []
+    if len(some) < _FEWEST:
+        return None
+    laws = [fit_scaled(*each, np.ones(each[0].size)) for each in some]
+    means, sizes = (np.array(column) for column in zip(*laws, strict=True))
+    scores = np.zeros(len(_WORTH))
+    for k, (counts, censored, factors) in enumerate(some):
+        others = np.arange(len(some)) != k
+        prior = Prior(means[others], sizes[others], 1.0)
+        first = min(counts.size // 2, FEW // 2)
+        usual = float(factors.mean())
+        values = prior.values(counts[:first], censored[:first], factors[:first], usual)
+        later = slice(first, 2 * first)
+        scores += [_score(values, worth, counts[later], censored[later]) for worth in _WORTH]
+    return Prior(means, sizes, _WORTH[int(scores.argmax())])
+
+
+def _score(values: Array, worth: float, counts: Array, censored: Mask) -> float:
+    """Log-likelihood of records under a Dirichlet process around a law of equally likely values.
+
+    Hazards are independent beta variables, so that censored records have a closed form.
+    """
+    cells = np.unique(np.concatenate([values, counts]))
+    mass = np.diff(np.append(np.searchsorted(values, cells), values.size)) + 0.5 / cells.size
+    mass = worth * mass / mass.sum()
+    beyond = np.cumsum(mass[::-1])[::-1] - mass + 1e-9
+    seen = np.bincount(np.searchsorted(cells, counts[~censored]), minlength=cells.size)
+    every = np.bincount(np.searchsorted(cells, counts), minlength=cells.size)
+    at_risk = np.cumsum(every[::-1])[::-1]
+    survived = at_risk - every  # what sold out in a cell is not known to have exceeded it
+    return float((betaln(mass + seen, beyond + survived) - betaln(mass, beyond)).sum())
