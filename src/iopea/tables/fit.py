@@ -272,17 +272,24 @@ def fit(
     terms, half_life = check_terms(calendar), check_memory(memory)
     check_count("workers", workers)
     sales = with_items(read_sales(history, items, frequency=frequency, columns=columns), sold_from)
-    used = forecast and FORECAST in sales.history.columns
-    if used and not isinstance(terms, str):
-        raise InputError(
-            f"calendar is {calendar!r}, and the history has forecasts: leave one of them out."
-        )
+    used = check_forecast(sales, forecast, terms)
     outlook = Outlook(sales.clock, forecast=used)
     if (terms, half_life) != (NONE, NONE):
         outlook = choose_outlook(list(items_of(sales)), sales.clock, terms, half_life, used)
-    priors = _priors(items_of(sales), outlook) if borrow else {}
+    priors = priors_of(items_of(sales), outlook) if borrow else {}
     known = _Known(outlook, priors)
     return Plan(_table(sales, settings, known, workers), sales, outlook, settings, known)
+
+
+def check_forecast(sales: Sales, forecast: bool, terms: str | tuple[str, ...]) -> bool:
+    """Whether the history has forecasts that are to be used; not beside a calendar."""
+    used = bool(forecast) and FORECAST in sales.history.columns
+    if used and not isinstance(terms, str):
+        raise InputError(
+            f"calendar is {','.join(terms)!r}, and the history has forecasts: leave one of them "
+            "out."
+        )
+    return used
 
 
 def with_items(sales: Sales, sold_from: str = NEXT) -> Sales:
@@ -304,7 +311,7 @@ def with_items(sales: Sales, sold_from: str = NEXT) -> Sales:
     )
 
 
-def _priors(items: Iterable[Item], outlook: Outlook) -> dict[str | None, Prior]:
+def priors_of(items: Iterable[Item], outlook: Outlook) -> dict[str | None, Prior]:
     """What can be borrowed by the items of each group that have few records."""
     few: set[str | None] = set()
     rich: dict[str | None, list[tuple[Array, Mask, Array]]] = {}

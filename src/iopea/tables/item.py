@@ -92,14 +92,16 @@ class Item:
         """The item as it was known before a period; what is on hand and on order is unknown."""
         last = int(np.searchsorted(self.periods, period))
         stock = None if self.stock is None else self.stock[:last]
+        sales = self.sales[:last]
         return replace(
             self,
-            sales=self.sales[:last],
+            sales=sales,
             censored=self.censored[:last],
             stock=stock,
             periods=self.periods[:last],
             end=period - 1,
             state=(None, None),
+            unit=_unit(sales),
         )
 
 

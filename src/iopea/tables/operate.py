@@ -16,16 +16,19 @@ from iopea.types import Array
 
 
 @njit(nogil=True, error_model="numpy")
-def _operate(order, policies, demand, state, review, first, multiple, minimum, columns):  # type: ignore[no-untyped-def]
-    for t in range(demand.shape[0]):
-        placed = 0.0
-        if (t - first) % review == 0:
-            placed = allowed(order(state, policies[t], NO_SIGNAL), multiple, minimum)
-        stock = state[0] + arrival(state[1:], placed)
-        columns[0, t] = stock
-        columns[1, t] = sold(stock, demand[t])
-        columns[2, t] = placed
-        state[0] = stock - columns[1, t]
+def _operate(order, policies, demand, start, review, first, multiple, minimum, columns):  # type: ignore[no-untyped-def]
+    state = np.empty(start.shape[0])
+    for k in range(demand.shape[0]):
+        state[:] = start
+        for t in range(demand.shape[1]):
+            placed = 0.0
+            if (t - first) % review == 0:
+                placed = allowed(order(state, policies[t], NO_SIGNAL), multiple, minimum)
+            stock = state[0] + arrival(state[1:], placed)
+            columns[0, k, t] = stock
+            columns[1, k, t] = sold(stock, demand[k, t])
+            columns[2, k, t] = placed
+            state[0] = stock - columns[1, k, t]
 
 
 @lru_cache(maxsize=64)
@@ -42,17 +45,17 @@ def operate(
     review: int = 1,
     first: int = 0,
 ) -> Array:
-    """Operate a shop; ``state``, on-hand stock and pipeline, is changed in place.
+    """Operate a shop from a state: on-hand stock, and the pipeline, oldest order first.
 
     Parameters
     ----------
     policy : array (d,) or (periods, d). One policy, or one for each period.
-    demand : array (periods,).
+    demand : array (periods,) or (k, periods). One path, or several, each from the same state.
     review, first : int. Orders are placed every ``review`` periods, at first in this one.
 
     Returns
     -------
-    array (3, periods) : stock after arrivals, sales, and what was ordered at the start.
+    array (3, ...) : stock after arrivals, sales, and what was ordered at the start, as ``demand``.
 
     >>> from iopea.systems.lost_sales.base_stock import BaseStock
     >>> shop = LostSalesSystem(lead_time=1, holding_cost=1, lost_sales_cost=9)
@@ -62,11 +65,12 @@ def operate(
            [1., 2., 3.],
            [2., 1., 2.]])
     """
-    policies = np.broadcast_to(policy, (demand.size, np.shape(policy)[-1]))
-    columns = np.empty((3, demand.size))
+    paths = np.atleast_2d(demand)
+    policies = np.broadcast_to(policy, (paths.shape[1], np.shape(policy)[-1]))
+    columns = np.empty((3, *paths.shape))
     terms, rule = system.terms, _compiled(family.rule(system))
     _operate(
-        rule, np.ascontiguousarray(policies), demand, state, review, first, terms.multiple,
+        rule, np.ascontiguousarray(policies), paths, state, review, first, terms.multiple,
         terms.minimum, columns,
     )  # fmt: skip
-    return columns
+    return columns.reshape(3, *demand.shape)

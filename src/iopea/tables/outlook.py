@@ -97,7 +97,8 @@ class Outlook:
         if self.forecast:
             if line is None:
                 return np.full(periods.size, np.nan)
-            usual = np.nanmean(line.forecasts) if np.isfinite(line.forecasts).any() else 1.0
+            past = line.forecasts[: max(item.end + 1 - line.first, 0)]
+            usual = np.nanmean(past) if np.isfinite(past).any() else 0.0
             made = line.at(line.forecasts, periods, np.nan)
             return np.maximum(made, max(_LEAST_FORECAST * usual, 1e-9))
         calendar = (self.calendars or {}).get(item.group)
@@ -146,7 +147,7 @@ class Outlook:
         for item in items:
             groups.setdefault(item.group, []).append(item)
         found = {
-            name: fit_calendar(_records(some, self.clock), self.terms)[0]
+            name: fit_calendar(records_of(some, self.clock), self.terms)[0]
             for name, some in groups.items()
         }
         return replace(self, calendars=found)
@@ -160,7 +161,8 @@ def _some(item: Item, told: Array) -> Item:
     )  # fmt: skip
 
 
-def _records(items: Sequence[Item], clock: Clock) -> Records:
+def records_of(items: Sequence[Item], clock: Clock) -> Records:
+    """The records of items, one item after the other."""
     sizes = [item.sales.size for item in items]
     holidays = [
         np.zeros(item.sales.size)
@@ -228,7 +230,7 @@ def choose_outlook(
     some = [item for item in _sample(items) if item.sales.size]
     length = _span(some)
     if calendar == AUTO and not forecast and length >= _FEWEST:
-        known = _terms_of(some, clock, length)
+        known = terms_of(some, clock)
         options_of_terms = [
             tuple(chosen) for size in range(len(known) + 1) for chosen in combinations(known, size)
         ]
@@ -246,8 +248,9 @@ def _span(items: Sequence[Item]) -> int:
     return 1 + max(item.end for item in items) - min(int(item.periods[0]) for item in items)
 
 
-def _terms_of(items: Sequence[Item], clock: Clock, length: int) -> list[str]:
+def terms_of(items: Sequence[Item], clock: Clock) -> list[str]:
     """The terms that a history of this length may show."""
+    length = _span(items)
     known = [WEEKDAY] * (clock.frequency == "day")
     known += [SEASON] * (length >= _SEASON_YEARS * _YEAR[clock.frequency])
     lines = [item.timeline for item in items if item.timeline is not None]
@@ -301,7 +304,7 @@ class _LookBack:
         self._last = max(item.end for item in items)
         tested = max(int(_TESTED * _span(items)), _BLOCKS)
         self._edges = np.linspace(self._last + 1 - tested, self._last + 1, _BLOCKS + 1).astype(int)
-        self._all = _records(items, asked.clock)
+        self._all = records_of(items, asked.clock)
         self._periods = np.concatenate([item.periods for item in items])
         self._found: dict[tuple[tuple[str, ...], float | None], Array] = {}
         self._factors: dict[tuple[tuple[str, ...], int], Array] = {}

@@ -41,6 +41,17 @@ def family_named(kind: str) -> type[OrderingFamily]:
     return family
 
 
+def system_of(item: Mapping[str, Any]) -> LostSalesSystem:
+    """The system of a row of the items."""
+    terms = ("fixed_order_cost", "order_multiple", "minimum_order")
+    return LostSalesSystem(
+        lead_time=item["lead_time"],
+        holding_cost=item["holding_cost"],
+        lost_sales_cost=item["lost_sales_cost"],
+        **{name: item[name] for name in terms if item[name] is not None},
+    )
+
+
 @dataclass(frozen=True)
 class ItemShop:
     """The shop of an item.
@@ -65,13 +76,7 @@ class ItemShop:
         Levels go up to the largest demand of an interval that an order must last for, or to what
         is in force, unless the row has a range.
         """
-        terms = ("fixed_order_cost", "order_multiple", "minimum_order")
-        system = LostSalesSystem(
-            lead_time=item["lead_time"],
-            holding_cost=item["holding_cost"],
-            lost_sales_cost=item["lost_sales_cost"],
-            **{name: item[name] for name in terms if item[name] is not None},
-        )
+        system = system_of(item)
         review = int(item["review_period"])
         low = item["low"] or 0.0
         high = item["high"]
