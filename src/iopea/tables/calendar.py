@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from iopea.tables.scaled import best_mean, best_size, expected
+from iopea.tables.scaled import best_mean, best_size, expected, log_likelihood
 from iopea.types import Array, Indices, Mask
 
 #: Features that can be asked for.
@@ -37,6 +37,8 @@ _TREND_PRIOR = 0.5
 _ROUNDS, _EVERY = 36, 12
 #: Factors keep between these.
 _LEAST, _MOST = 0.02, 50.0
+#: Powers of the factors that an item may follow, and how far they are from 1.
+_POWERS, _POWER_PRIOR = np.linspace(0.0, 2.0, 9), 0.5
 _MONDAY = 3  # the weekday of day 0 of the epoch was a Thursday
 
 
@@ -199,6 +201,41 @@ def fit_calendar(records: Records, terms: Sequence[str]) -> tuple[Calendar, Arra
         curved = design.T @ (info[:, None] * design) + np.diag(precision)
         effects = effects + np.linalg.solve(curved, design.T @ score - precision * effects)
     return Calendar(tuple(terms), effects[:-1]), means, sizes
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _strengths(first, counts, censored, logs, means, sizes, found):  # type: ignore[no-untyped-def]
+    tried = _POWERS.shape[0]
+    likely = np.empty(tried)
+    for i in range(first.shape[0] - 1):
+        one = slice(first[i], first[i + 1])
+        weights = np.ones(first[i + 1] - first[i])
+        mean = means[i]
+        for k in range(tried):
+            factors = np.exp(_POWERS[k] * logs[one])
+            mean = best_mean(counts[one], censored[one], factors, weights, mean, sizes[i], 3)
+            likely[k] = log_likelihood(counts[one], censored[one], factors, weights, mean, sizes[i])
+            likely[k] -= 0.5 * ((_POWERS[k] - 1.0) / _POWER_PRIOR) ** 2
+        shares = np.exp(likely - likely.max())
+        found[i] = (shares * _POWERS).sum() / shares.sum()
+
+
+def strengths(calendar: Calendar, records: Records, means: Array, sizes: Array) -> Array:
+    """How strongly the calendar moves each item: the power of its factors, 1 by default.
+
+    The mean of what is likely, given the item's records and that it is one of its group.
+
+    >>> rng = np.random.default_rng(3)
+    >>> days, calendar = np.arange(140.0), Calendar(("weekday",), np.array([-0.3] * 4 + [0.3, 0.9]))
+    >>> mean = 40 * calendar.factors(days, days * 0) ** 0.5
+    >>> records = Records(np.array([0, 140]), rng.poisson(mean) * 1.0, days < 0, days, days * 0)
+    >>> strengths(calendar, records, np.array([40.0]), np.array([50.0])).round(1)
+    array([0.5])
+    """
+    found = np.ones(records.first.size - 1)
+    logs = np.log(calendar.factors(records.days, records.holidays))
+    _strengths(records.first, records.counts, records.censored, logs, means, sizes, found)
+    return found
 
 
 def day_of(date: datetime.date) -> int:

@@ -17,7 +17,15 @@ import numpy as np
 
 from iopea.errors import InputError
 from iopea.model import check_positive
-from iopea.tables.calendar import HOLIDAY, SEASON, WEEKDAY, Calendar, Records, fit_calendar
+from iopea.tables.calendar import (
+    HOLIDAY,
+    SEASON,
+    WEEKDAY,
+    Calendar,
+    Records,
+    fit_calendar,
+    strengths,
+)
 from iopea.tables.item import Item
 from iopea.tables.reading import Clock, Frequency
 from iopea.tables.scaled import score_each
@@ -71,6 +79,7 @@ class Outlook:
     half_life : float, optional. Periods after which a record weighs half as much.
     forecast : bool. Whether demand is that of a law times the forecast.
     calendars : dict. The calendar of each group.
+    powers : dict. Of its group's factors, those that each item follows.
     """
 
     clock: Clock
@@ -78,6 +87,7 @@ class Outlook:
     half_life: float | None = None
     forecast: bool = False
     calendars: Mapping[str | None, Calendar] | None = None
+    powers: Mapping[str, float] | None = None
 
     @property
     def plain(self) -> bool:
@@ -108,7 +118,8 @@ class Outlook:
         holidays = np.zeros(periods.size)
         if line is not None:
             holidays = line.at(line.holidays, periods, 0.0)
-        return calendar.factors(days, holidays)
+        power = (self.powers or {}).get(item.name, 1.0)
+        return np.asarray(calendar.factors(days, holidays) ** power)
 
     def weights(self, item: Item) -> Array | None:
         """Weights of the records tonight."""
@@ -146,11 +157,14 @@ class Outlook:
         groups: dict[str | None, list[Item]] = {}
         for item in items:
             groups.setdefault(item.group, []).append(item)
-        found = {
-            name: fit_calendar(records_of(some, self.clock), self.terms)[0]
-            for name, some in groups.items()
-        }
-        return replace(self, calendars=found)
+        found: dict[str | None, Calendar] = {}
+        powers: dict[str, float] = {}
+        for name, some in groups.items():
+            records = records_of(some, self.clock)
+            found[name], means, sizes = fit_calendar(records, self.terms)
+            each = strengths(found[name], records, means, sizes)
+            powers |= dict(zip((item.name for item in some), each.tolist(), strict=True))
+        return replace(self, calendars=found, powers=powers)
 
 
 def _some(item: Item, told: Array) -> Item:
