@@ -11,34 +11,32 @@ from functools import cache
 import numpy as np
 import polars as pl
 
-from iopea.tables import generate_sales
+from iopea.tables import generate_sales, read_sales
 from iopea.tables.backtest import backtest
 from iopea.tables.counts import count_quantiles
 from iopea.tables.shop import ItemShop, family_named
 
 PATH = 4096
 ORDER = np.random.default_rng(0).permutation(PATH)
-#: Periods, the first day that is scored, and the day from which periods are counted.
-SHAPE = {"week": (156, "2024-01-01", 7), "day": (730, "2023-10-02", 1)}
+#: Periods, and the first day that is scored.
+SHAPE = {"week": (156, "2024-01-01"), "day": (730, "2023-10-02")}
 
 
 class TrueLaw:
     """Levels from the true means and sizes of demand."""
 
-    def __init__(self, made, frequency):
-        self._days = SHAPE[frequency][2]
+    def __init__(self, made):
         sizes = dict(made.laws.select("unique_id", "size").iter_rows())
         self._of = {
             name: (sizes[name], rows["mean"].to_numpy())
             for (name,), rows in made.truth.group_by("unique_id", maintain_order=True)
         }
-        self._first = made.truth["ds"].min()
+        self._first = read_sales(made.history).clock.period(made.truth["ds"].min())
 
     def __call__(self, item, period):
         """The best level for the mean of the periods that an order must last for."""
         size, means = self._of[item.name]
-        place = item.end - item.periods[0] + 1  # generated histories have no gaps at the start
-        ahead = means[place : place + item.lasts].mean()
+        ahead = means[period - self._first :][: item.lasts].mean()
         return self._level(
             item.name, round(float(ahead), 3), size, tuple(sorted(item.row.items(), key=str))
         )
@@ -58,13 +56,13 @@ def main():
     given = sys.argv[1:] + ["3", "300", "8300", "week"][len(sys.argv) - 1 :]
     tables, items, first = map(int, given[:3])
     frequency = given[3]
-    periods, start, _ = SHAPE[frequency]
+    periods, start = SHAPE[frequency]
     found = []
     for seed in range(first, first + tables):
         made = generate_sales(items, periods, frequency, seed=seed)
         result = backtest(
             made.history, made.items, start, demand=made.truth,
-            rules={"true law": TrueLaw(made, frequency)},
+            rules={"true law": TrueLaw(made)},
         )  # fmt: skip
         rows = result.table.with_columns(seed=pl.lit(seed), outlook=pl.lit(str(result.outlook)))
         best = rows.filter(contestant="true law")["cost"][0]
