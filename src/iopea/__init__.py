@@ -131,6 +131,17 @@ _HOMES = {
     "BestInClass": "iopea.simulate",
     "compare_to_best": "iopea.simulate",
     "ComparedRun": "iopea.simulate",
+    # tables of sales
+    "read_sales": "iopea.tables.reading",
+    "Sales": "iopea.tables.reading",
+    "fit": "iopea.tables.fit",
+    "Plan": "iopea.tables.fit",
+    "Fit": "iopea.tables.fit",
+    "Item": "iopea.tables.item",
+    "backtest": "iopea.tables.backtest",
+    "Backtest": "iopea.tables.backtest",
+    "generate_sales": "iopea.tables.generator",
+    "Generated": "iopea.tables.generator",
     # what the theorems say
     "Bound": "iopea.theory",
     "excess_cost": "iopea.theory",
@@ -251,6 +262,16 @@ if TYPE_CHECKING:
     from iopea.systems.shop.family import OrderingFamily as OrderingFamily
     from iopea.systems.shop.family import higher_informs_lower as higher_informs_lower
     from iopea.systems.shop.own import OwnPolicies as OwnPolicies
+    from iopea.tables.backtest import Backtest as Backtest
+    from iopea.tables.backtest import backtest as backtest
+    from iopea.tables.fit import Fit as Fit
+    from iopea.tables.fit import Plan as Plan
+    from iopea.tables.fit import fit as fit
+    from iopea.tables.generator import Generated as Generated
+    from iopea.tables.generator import generate_sales as generate_sales
+    from iopea.tables.item import Item as Item
+    from iopea.tables.reading import Sales as Sales
+    from iopea.tables.reading import read_sales as read_sales
     from iopea.theory import Bound as Bound
     from iopea.theory import base_stock_bound as base_stock_bound
     from iopea.theory import dual_index_bound as dual_index_bound

@@ -59,7 +59,7 @@ def test_help_loads_nothing_heavy(arguments):
         "iopea",
         "iopea.errors",
         "iopea.cli",
-        *(f"iopea.cli.{name}" for name in ("app", "options")),
+        *(f"iopea.cli.{name}" for name in ("app", "options", "sales")),
         *(command.callback.__module__ for command in app.registered_commands),
     }
 

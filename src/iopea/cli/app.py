@@ -10,9 +10,11 @@ import typer
 from typer.core import TyperGroup
 
 import iopea
+from iopea.cli.backtest import backtest
 from iopea.cli.bench import bench
 from iopea.cli.check_order import check_order
 from iopea.cli.compare import compare
+from iopea.cli.fit import fit
 from iopea.cli.learn import learn
 from iopea.cli.learners import learners
 from iopea.cli.reproduce import reproduce
@@ -44,6 +46,8 @@ app = typer.Typer(
 )
 app.command()(learn)
 app.command()(learners)
+app.command()(fit)
+app.command()(backtest)
 app.command("check-order")(check_order)
 app.command()(warmup)
 app.command()(bench)

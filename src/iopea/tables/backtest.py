@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import Any
@@ -30,6 +30,7 @@ from iopea.tables.borrow import FEW, Prior
 from iopea.tables.fit import NEXT, check_forecast, choose, priors_of, with_items
 from iopea.tables.frames import as_day, as_number, as_text, frame_of, need
 from iopea.tables.item import Item, items_of
+from iopea.tables.jobs import MOST_WORKERS, Watch, each_of, quiet
 from iopea.tables.operate import operate
 from iopea.tables.outlook import AUTO, Outlook, check_memory, check_terms, choose_outlook
 from iopea.tables.reading import DS, ID, Clock, Frequency, Sales, read_sales
@@ -134,14 +135,15 @@ def backtest(
     frequency: str | None = None,
     columns: Mapping[str, str] | None = None,
     workers: int = 1,
+    watch: Watch = quiet,
 ) -> Backtest:
     """Compare what policies would have cost from a day on.
 
     Parameters
     ----------
-    history, items, calendar, memory, forecast, borrow, sold_from, frequency, columns, workers : see
-        :func:`iopea.fit`. For an honest test, a forecast was made before the order that must last
-        for its period.
+    history, items, calendar, memory, forecast, borrow, sold_from, frequency, columns, workers,
+        watch : see :func:`iopea.fit`. For an honest test, a forecast was made before the order that
+        must last for its period.
     start : str or date. The first day that is scored.
     contestants : sequence of str. ``"iopea"``, which fits base-stock levels, or ``"iopea:s-S"`` and
         other families; ``"order-up-to"``, which takes sales for demand, and demand for normal;
@@ -162,7 +164,7 @@ def backtest(
     ['iopea', 'order-up-to', 'moving-average', 'history']
     """
     names = _names(contestants, rules or {})
-    check_count("workers", workers)
+    check_count("workers", workers, 0, MOST_WORKERS)
     terms, half_life = check_terms(calendar), check_memory(memory)
     sales = with_items(read_sales(history, items, frequency=frequency, columns=columns), sold_from)
     used = check_forecast(sales, forecast, terms)
@@ -189,7 +191,9 @@ def backtest(
         names, dict(rules or {}), sales.frequency, tuple(eras),
         fit_model(some, sales.clock) if demand is None else None, first, last,
     )  # fmt: skip
-    found = _sum(_chunks(every, scores, context, workers))
+    jobs = _chunks(every, scores, context)
+    sums = each_of(_play, jobs, workers, watch, lambda part: part.number, len(scores))
+    found = _sum(sums)
     return _result(found, context, sales, skipped)
 
 
@@ -418,6 +422,11 @@ class _Sums:
             np.zeros((2, *shape, length)), np.zeros(shape), np.zeros(shape), np.zeros(2), [], {}
         )
 
+    @property
+    def number(self) -> int:
+        """How many items have been looked at."""
+        return len(self.items) + len(self.skipped)
+
     def add(self, other: _Sums) -> None:
         """Add what was found of other items."""
         self.costs += other.costs
@@ -429,17 +438,12 @@ class _Sums:
 
 
 def _chunks(
-    items: Mapping[str, Item], scores: Sequence[_Score], context: _Context, workers: int
-) -> Iterable[_Sums]:
-    """The sums of some items at a time."""
-    parts = [scores[place : place + _CHUNK] for place in range(0, len(scores), _CHUNK)]
-    jobs = [([items[score.name] for score in part], part) for part in parts]
-    if workers == 1:
-        return (_play(*job, context) for job in jobs)
-    from joblib import Parallel, cpu_count, delayed
-
-    run = Parallel(n_jobs=workers or cpu_count())
-    return run(delayed(_play)(*job, context) for job in jobs)  # type: ignore[no-any-return]
+    items: Mapping[str, Item], scores: Sequence[_Score], context: _Context
+) -> Iterator[tuple[list[Item], Sequence[_Score], _Context]]:
+    """Items that are scored together."""
+    for place in range(0, len(scores), _CHUNK):
+        part = scores[place : place + _CHUNK]
+        yield [items[score.name] for score in part], part, context
 
 
 def _sum(parts: Iterable[_Sums]) -> _Sums:

@@ -26,6 +26,7 @@ from iopea.tables.borrow import FEW, Prior, fit_prior
 from iopea.tables.certificate import FEWEST_SALES, reach, trust
 from iopea.tables.frames import suffix_of
 from iopea.tables.item import Item, items_of
+from iopea.tables.jobs import MOST_WORKERS, Watch, each_of, quiet
 from iopea.tables.law import ItemLaw
 from iopea.tables.outlook import (
     AUTO,
@@ -50,6 +51,8 @@ _ENDLESS = 1e3
 #: A policy beyond the reach of a history that may be cheaper by less than this share is no reason
 #: to say that the history can't tell.
 _MATTERS = 0.02
+#: Significant digits of the numbers of a plan, besides orders and policies.
+_DIGITS = 6
 #: Items that are fitted together by a worker.
 _CHUNK = 64
 
@@ -103,9 +106,21 @@ class Plan:
     _known: _Known = field(repr=False)
 
     def __repr__(self) -> str:
-        counts = dict(self.table["verdict"].value_counts().iter_rows())
-        of_each = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
+        of_each = ", ".join(f"{number} {name}" for name, number in self.counts.items())
         return f"Plan({self.table.height} items: {of_each})"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many items each verdict has."""
+        found = dict(self.table["verdict"].value_counts().iter_rows())
+        order = (CERTIFIED, PLAUSIBLE, UNKNOWN, REFUSED)
+        return {verdict: found[verdict] for verdict in order if verdict in found}
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """The items that could not be fitted, with the reasons."""
+        some = self.table.filter(verdict=REFUSED)
+        return dict(some.select(ID, "reason").iter_rows())
 
     def item(self, unique_id: str) -> Fit:
         """What was computed for one item: its law, and the costs of policies."""
@@ -235,6 +250,7 @@ def fit(
     frequency: str | None = None,
     columns: Mapping[str, str] | None = None,
     workers: int = 1,
+    watch: Watch = quiet,
 ) -> Plan:
     """Fit a policy to each item of a history of sales.
 
@@ -258,6 +274,7 @@ def fit(
     level : float. Confidence of the interval of the expected cost.
     frequency, columns : see :func:`read_sales`.
     workers : int. Processes; without effect on the results. 0: all cores.
+    watch : callable, optional. Told now and then how many items are done, and of how many.
 
     Examples
     --------
@@ -270,7 +287,7 @@ def fit(
     settings = _Settings(family, check_share("delta", delta), check_share("level", level))
     family_named(family)
     terms, half_life = check_terms(calendar), check_memory(memory)
-    check_count("workers", workers)
+    check_count("workers", workers, 0, MOST_WORKERS)
     sales = with_items(read_sales(history, items, frequency=frequency, columns=columns), sold_from)
     used = check_forecast(sales, forecast, terms)
     outlook = Outlook(sales.clock, forecast=used)
@@ -278,7 +295,7 @@ def fit(
         outlook = choose_outlook(list(items_of(sales)), sales.clock, terms, half_life, used)
     priors = priors_of(items_of(sales), outlook) if borrow else {}
     known = _Known(outlook, priors)
-    return Plan(_table(sales, settings, known, workers), sales, outlook, settings, known)
+    return Plan(_table(sales, settings, known, workers, watch), sales, outlook, settings, known)
 
 
 def check_forecast(sales: Sales, forecast: bool, terms: str | tuple[str, ...]) -> bool:
@@ -330,21 +347,19 @@ def priors_of(items: Iterable[Item], outlook: Outlook) -> dict[str | None, Prior
     return {group: prior for group, prior in found.items() if prior is not None}
 
 
-def _table(sales: Sales, settings: _Settings, known: _Known, workers: int) -> pl.DataFrame:
-    chunks = _chunks(items_of(sales))
-    if workers == 1:
-        found = [_fit_all(chunk, settings, known) for chunk in chunks]
-    else:
-        from joblib import Parallel, cpu_count, delayed
-
-        jobs = Parallel(n_jobs=workers or cpu_count())
-        found = jobs(delayed(_fit_all)(chunk, settings, known) for chunk in chunks)
+def _table(
+    sales: Sales, settings: _Settings, known: _Known, workers: int, watch: Watch
+) -> pl.DataFrame:
+    jobs = ((chunk, settings, known) for chunk in _chunks(items_of(sales)))
+    found = list(each_of(_fit_all, jobs, workers, watch, len, sales.items.height))
     rows = [row for chunk in found for row in chunk]
     for name, reason in sales.refused.items():
         rows.append({ID: name, "verdict": REFUSED, "reason": reason})
     names = family_named(settings.family).parameters
     kinds = {ID: pl.String, "order": pl.Float64, **dict.fromkeys(names, pl.Float64), **_COLUMNS}
-    table = pl.DataFrame(rows, schema=kinds).sort(ID)
+    table = pl.DataFrame(rows, schema=kinds).with_columns(
+        pl.col(name).round_sig_figs(_DIGITS) for name in _COLUMNS if _COLUMNS[name] == pl.Float64
+    )
     notes = pl.DataFrame(
         {ID: list(sales.notes), "note": list(sales.notes.values())},
         schema={ID: pl.String, "note": pl.String},
