@@ -33,6 +33,8 @@ _WAVES, _YEAR = 3, 365.25
 #: Standard deviation of the logarithm of a factor before anything is seen.
 _PRIOR = {WEEKDAY: 1.0, SEASON: 0.5, HOLIDAY: 1.0}
 _TREND_PRIOR = 0.5
+#: How far a group is from the calendar of all, as a share of these.
+_APART = 0.5
 #: Rounds of the fit; the sizes of the laws are found anew every so many.
 _ROUNDS, _EVERY = 36, 12
 #: Factors keep between these.
@@ -163,8 +165,13 @@ def _round(first, counts, censored, factors, places, means, sizes, resize, score
             info[place] += trust * usual
 
 
-def fit_calendar(records: Records, terms: Sequence[str]) -> tuple[Calendar, Array, Array]:
+def fit_calendar(
+    records: Records, terms: Sequence[str], near: Calendar | None = None
+) -> tuple[Calendar, Array, Array]:
     """The factors of all records, and the mean at factor 1 and the size of each item.
+
+    With a calendar ``near`` by, that of all groups, effects differ from it only as far as these
+    records say so.
 
     >>> rng = np.random.default_rng(3)
     >>> days = np.arange(140.0)
@@ -185,8 +192,12 @@ def fit_calendar(records: Records, terms: Sequence[str]) -> tuple[Calendar, Arra
     span = np.ptp(kinds[:, 0]) or 1.0
     trend = (kinds[:, 0] - kinds[:, 0].mean()) / span
     design = np.column_stack([own, trend])
-    precision = np.append(_priors(terms), _TREND_PRIOR**-2)
+    usual = _priors(terms) * (1.0 if near is None else _APART**-2)
+    precision = np.append(usual, _TREND_PRIOR**-2)
     effects = np.zeros(design.shape[1])
+    if near is not None:
+        effects[:-1] = near.effects
+    middle = effects.copy()
     items = records.first.size - 1
     means, sizes = np.zeros(items), np.full(items, 2.0)
     score, info = np.empty(len(kinds)), np.empty(len(kinds))
@@ -199,7 +210,9 @@ def fit_calendar(records: Records, terms: Sequence[str]) -> tuple[Calendar, Arra
         if not own.shape[1]:
             break
         curved = design.T @ (info[:, None] * design) + np.diag(precision)
-        effects = effects + np.linalg.solve(curved, design.T @ score - precision * effects)
+        effects = effects + np.linalg.solve(
+            curved, design.T @ score - precision * (effects - middle)
+        )
     return Calendar(tuple(terms), effects[:-1]), means, sizes
 
 

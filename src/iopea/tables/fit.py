@@ -601,8 +601,8 @@ class _Judgement:
             return UNKNOWN, (f"there are {item.sales.size} periods, too few to judge any policy")
         if not self.decides:
             return UNKNOWN, (
-                f"stock was hardly ever above {self.judged_up_to:g}, and demand beyond it could "
-                f"make a higher level cheaper: hold up to {self.try_level:g} for some periods"
+                f"stock was hardly ever above {self.judged_up_to:.4g}, and demand beyond it could "
+                f"make a higher level cheaper: hold up to {self.try_level:.4g} for some periods"
             )
         if doubt is not None:
             return PLAUSIBLE, doubt

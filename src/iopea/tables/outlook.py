@@ -78,7 +78,7 @@ class Outlook:
     terms : tuple of str. Terms of the calendar: weekday, season, holiday.
     half_life : float, optional. Periods after which a record weighs half as much.
     forecast : bool. Whether demand is that of a law times the forecast.
-    calendars : dict. The calendar of each group.
+    calendars : dict. The calendar of each group, near that of all items unless it knows better.
     powers : dict. Of its group's factors, those that each item follows.
     """
 
@@ -157,11 +157,15 @@ class Outlook:
         groups: dict[str | None, list[Item]] = {}
         for item in items:
             groups.setdefault(item.group, []).append(item)
+        fleet = None
+        if len(groups) > 1:
+            every = [item for some in groups.values() for item in some]
+            fleet = fit_calendar(records_of(every, self.clock), self.terms)[0]
         found: dict[str | None, Calendar] = {}
         powers: dict[str, float] = {}
         for name, some in groups.items():
             records = records_of(some, self.clock)
-            found[name], means, sizes = fit_calendar(records, self.terms)
+            found[name], means, sizes = fit_calendar(records, self.terms, fleet)
             each = strengths(found[name], records, means, sizes)
             powers |= dict(zip((item.name for item in some), each.tolist(), strict=True))
         return replace(self, calendars=found, powers=powers)
