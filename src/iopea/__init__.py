@@ -138,6 +138,7 @@ _HOMES = {
     "Plan": "iopea.tables.fit",
     "Fit": "iopea.tables.fit",
     "Item": "iopea.tables.item",
+    "draw_item": "iopea.comparison.item_picture",
     "backtest": "iopea.tables.backtest",
     "Backtest": "iopea.tables.backtest",
     "generate_sales": "iopea.tables.generator",
@@ -160,6 +161,7 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
+    from iopea.comparison.item_picture import draw_item as draw_item
     from iopea.demand import Constant as Constant
     from iopea.demand import Demand as Demand
     from iopea.demand import Empirical as Empirical

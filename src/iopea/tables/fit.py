@@ -69,20 +69,23 @@ class Fit:
     Attributes
     ----------
     row : dict. The row of the plan.
+    item : Item. Its records.
     shop : ItemShop. The system and the family.
     law : ItemLaw. The law of demand.
     policies : array (n, d). Policies, in ascending order, whose costs were compared on all laws.
     costs : array (n,). Estimated cost per period.
-    low, high : arrays (n,). Band that holds for all judged policies at once of what a history can
-        tell of the cost: it less the worth of all demand, whatever is lost.
+    plain : array (n,). What a history can tell of it: the cost less the worth of all demand.
+    low, high : arrays (n,). Band of the plain cost that holds for all judged policies at once.
     judged : bool array (n,). Which of them the history can judge.
     """
 
     row: dict[str, Any]
+    item: Item
     shop: ItemShop
     law: ItemLaw
     policies: Array
     costs: Array
+    plain: Array
     low: Array
     high: Array
     judged: Mask
@@ -128,6 +131,10 @@ class Plan:
             if item.row[ID] == unique_id:
                 return fit_item(item, self._settings, self._known)
         raise InputError(f"The plan has no item {unique_id!r} that was fitted.")
+
+    def history(self, unique_id: str) -> pl.DataFrame:
+        """The rows of one item as they were read."""
+        return self.sales.history.filter(pl.col(ID) == unique_id)
 
     def write(self, path: str | Path) -> None:
         """Write the table to a file: CSV, Parquet or Arrow, by its ending."""
@@ -462,7 +469,16 @@ def fit_item(item: Item, settings: _Settings, known: _Known) -> Fit:
         "reason": reason,
     }
     return Fit(
-        row, shop, law, policies, costs, plain + found.below, plain + found.above, found.judged
+        row,
+        item,
+        shop,
+        law,
+        policies,
+        costs,
+        plain,
+        plain + found.below,
+        plain + found.above,
+        found.judged,
     )
 
 

@@ -42,8 +42,9 @@ _FEWEST, _SEASON_YEARS = 24, 1.5
 #: The share of the history that is predicted, in so many blocks; items of a group, and of all
 #: groups, that are looked at.
 _TESTED, _BLOCKS, _PER_GROUP, _MOST_ITEMS = 0.4, 4, 24, 160
-#: Standard errors by which something must predict better than a plain law.
-_GAIN = 1.64
+#: Standard errors by which something must predict better than a plain law; and than what is
+#: not plain either.
+_GAIN, _MORE = 1.64, 0.5
 #: Least factor of a forecast, as a share of the mean of the item's forecasts.
 _LEAST_FORECAST = 0.02
 
@@ -93,6 +94,11 @@ class Outlook:
     def plain(self) -> bool:
         """Whether all periods are taken to be alike."""
         return not (self.terms or self.half_life or self.forecast)
+
+    @property
+    def year(self) -> float:
+        """Periods of a year."""
+        return _YEAR[self.clock.frequency]
 
     def __str__(self) -> str:
         used = [f"a calendar ({', '.join(self.terms)})"] * bool(self.terms)
@@ -304,12 +310,13 @@ def _best(
     for _ in range(2):
         life = max(half_lives, key=lambda one: look.score(chosen, one).sum())
         chosen = max(terms, key=lambda some: look.score(some, life).sum())
-    # The plainer of two that can't be told apart.
+    # A plain law, which can be certified, is left for more than noise; then little decides.
     found = replace(asked, terms=terms[0], half_life=half_lives[0])
+    needed = _GAIN
     for some, one in ((terms[0], life), (chosen, half_lives[0]), (chosen, life)):
         gain = look.score(some, one) - plain
-        if gain.sum() > _GAIN * np.sqrt(((gain - gain.mean()) ** 2).sum()) and gain.any():
-            found = replace(asked, terms=some, half_life=one)
+        if gain.any() and gain.sum() > needed * np.sqrt(((gain - gain.mean()) ** 2).sum()):
+            found, needed = replace(asked, terms=some, half_life=one), _MORE
             plain = look.score(some, one)
     return found
 
