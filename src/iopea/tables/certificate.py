@@ -19,7 +19,7 @@ from iopea.systems.shop.dependence import dependence, scores
 from iopea.types import Array, Mask
 
 #: Periods with a stock from which demand up to it counts as known: so many, and a share of all.
-_FEWEST, _SHARE = 10, 0.05
+FEWEST_PERIODS, _SHARE = 10, 0.05
 #: Fewest periods with sales from which anything is certified.
 FEWEST_SALES = 12
 #: Probability that a history which satisfies the assumption is refused.
@@ -37,7 +37,7 @@ def reach(sales: Array, censored: Mask, stock: Array | None) -> float:
     >>> reach(np.full(40, 1.0), np.zeros(40, dtype=bool), None)
     inf
     """
-    enough = max(_FEWEST, math.ceil(_SHARE * sales.size))
+    enough = max(FEWEST_PERIODS, math.ceil(_SHARE * sales.size))
     if sales.size < enough:
         return 0.0
     if stock is not None:

@@ -23,7 +23,7 @@ from iopea.model import check_choice, check_count, check_share
 from iopea.seeds import seed_for
 from iopea.storage import writing
 from iopea.tables.borrow import FEW, Prior, fit_prior
-from iopea.tables.certificate import FEWEST_SALES, reach, trust
+from iopea.tables.certificate import FEWEST_PERIODS, FEWEST_SALES, reach, trust
 from iopea.tables.frames import suffix_of
 from iopea.tables.item import Item, items_of
 from iopea.tables.jobs import MOST_WORKERS, Watch, each_of, quiet
@@ -613,8 +613,10 @@ class _Judgement:
 
     def verdict(self, item: Item, doubt: str | None, settings: _Settings) -> tuple[str, str | None]:
         """What is said of the item, and why."""
-        if self.judged_up_to is None:
-            return UNKNOWN, (f"there are {item.sales.size} periods, too few to judge any policy")
+        number = item.sales.size
+        if not self.judged_up_to and number < FEWEST_PERIODS:
+            some = "is 1 period" if number == 1 else f"are {number} periods"
+            return UNKNOWN, f"there {some}, too few to judge any policy"
         if not self.decides:
             return UNKNOWN, (
                 f"stock was hardly ever above {self.judged_up_to:.4g}, and demand beyond it could "

@@ -1,0 +1,277 @@
+"""Fitted policies are near the best, say how sure they are, and are the same from any table."""
+
+import numpy as np
+import pandas
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import iopea
+from iopea.errors import InputError
+from iopea.tables.fit import choose
+from iopea.tables.item import items_of
+
+FLAT = {"periods": 104, "trend": 0, "season": 0, "policy": "level"}
+
+
+@pytest.fixture(scope="module")
+def made():
+    return iopea.generate_sales(60, seed=11, **FLAT)
+
+
+@pytest.fixture(scope="module")
+def plan(made):
+    return iopea.fit(made.history, made.items)
+
+
+def test_the_order_raises_the_position_to_the_level(plan, made):
+    rows = plan.table.join(made.items, on="unique_id").filter(pl.col("order").is_not_null())
+    assert rows.height == 60
+    position = (rows["on_hand"] + rows["on_order"]).to_numpy()
+    wanted = np.maximum(rows["level"].to_numpy() - position, 0)
+    np.testing.assert_allclose(rows["order"].to_numpy(), wanted)
+
+
+def true_costs(made, name, levels):
+    """Costs per period of levels under the law that made the table."""
+    law = made.laws.filter(unique_id=name).row(0, named=True)
+    item = made.items.filter(unique_id=name).row(0, named=True)
+    shop = iopea.LostSales(
+        lead_time=item["lead_time"], holding_cost=1.0, lost_sales_cost=item["lost_sales_cost"],
+        levels={"low": 0, "high": max(*levels, law["best"], 1), "step": 1},
+    )  # fmt: skip
+    truth = iopea.NegativeBinomial(mean=law["scale"], size=law["size"])
+    policies = np.array([[level] for level in (*levels, law["best"])])
+    return shop.simulator(truth).costs(policies, 20_000, 1, seed=3).mean
+
+
+def test_fitted_levels_cost_little_more_than_those_that_see_all_demand(plan, made):
+    seen = made.history.join(made.truth, on=["unique_id", "ds"]).with_columns(
+        sales="demand", stock=1e9
+    )
+    other = iopea.fit(seen, made.items, calendar="none", memory="none").table
+    levels = dict(other.select("unique_id", "level").iter_rows())
+    mine, theirs = [], []
+    for name, level in plan.table.select("unique_id", "level").iter_rows():
+        own, full, best = true_costs(made, name, (level, levels[name]))
+        mine.append(own / best - 1)
+        theirs.append(full / best - 1)
+    # benchmarks/fit_quality.py measures the ratio on many more items.
+    assert np.mean(mine) < 2 * np.mean(theirs)
+    assert np.mean(mine) < 0.05
+
+
+def test_flat_histories_are_certified_and_half_levels_cannot_tell(plan):
+    assert plan.counts["certified"] > 30
+    low = iopea.generate_sales(40, seed=12, low=0.45, high=0.5, **FLAT)
+    found = iopea.fit(low.history, low.items, calendar="none", memory="none").table
+    rows = found.join(low.laws, on="unique_id").filter(pl.col("level") > 0)
+    far = rows.filter(pl.col("judged_up_to") < 0.9 * pl.col("best"))
+    assert far.height > 20
+    assert (far["verdict"] == "can't tell").mean() >= 0.95
+    assert (far["try_level"] > far["judged_up_to"]).all()
+
+
+def test_the_interval_and_the_survivors_hold_what_is_true(plan, made):
+    outside = lost = 0
+    for row in plan.table.iter_rows(named=True):
+        own, _ = true_costs(made, row["unique_id"], (row["level"],))
+        outside += not row["cost_low"] <= own <= row["cost_high"]
+        level = made.laws.filter(unique_id=row["unique_id"])["best"][0]
+        lost += not row["surviving_low"] <= level <= row["surviving_high"]
+        assert row["cost_low"] < row["expected_cost"] < row["cost_high"]
+    assert outside <= 6  # of 60, at 5 %
+    assert lost <= 3
+
+
+def test_stock_that_knows_of_demand_gets_no_certificate():
+    """More stock was there whenever more was wanted."""
+    made = iopea.generate_sales(40, seed=13, **FLAT)
+    rng = np.random.default_rng(0)
+    rows = made.history.join(made.truth, on=["unique_id", "ds"])
+    stock = np.round(rows["demand"] * rng.uniform(0.6, 1.6, rows.height)) + 1
+    told = rows.select(
+        "unique_id", "ds", pl.min_horizontal("demand", pl.Series(stock)).alias("sales")
+    ).with_columns(pl.Series("stock", stock))
+    found = iopea.fit(told, made.items, calendar="none", memory="none")
+    busy = found.table.join(made.laws, on="unique_id").filter(pl.col("kind") != "slow")
+    assert (busy["verdict"] != "certified").mean() >= 0.9
+
+
+def test_what_rests_on_a_calendar_is_only_plausible(made):
+    some = made.items.head(12)
+    for used in ({"calendar": "season"}, {"memory": 20}):
+        found = iopea.fit(made.history, some, **({"calendar": "none", "memory": "none"} | used))
+        assert "certified" not in found.counts
+        assert found.table["reason"].str.contains("it depends on|stock was|only").all()
+
+
+def test_every_format_order_and_number_of_workers_gives_the_same_plan(made, plan, tmp_path):
+    made.history.write_csv(tmp_path / "h.csv")
+    made.history.write_parquet(tmp_path / "h.parquet")
+    made.items.write_csv(tmp_path / "i.csv")
+    shuffled = made.history.sample(fraction=1.0, shuffle=True, seed=1)
+    frame = pandas.DataFrame(made.history.to_dict(as_series=False))
+    for history, items, workers in (
+        (tmp_path / "h.csv", tmp_path / "i.csv", 1),
+        (tmp_path / "h.parquet", made.items, 2),
+        (shuffled, made.items.reverse(), 1),
+        (frame, made.items, 1),
+    ):
+        assert_frame_equal(iopea.fit(history, items, workers=workers).table, plan.table)
+
+
+def test_one_bad_item_never_stops_the_rest(made, plan):
+    rows = made.history.with_columns(
+        sales=pl.when(pl.col("unique_id") == "item-07").then(-1.0).otherwise("sales")
+    )
+    items = made.items.with_columns(
+        lead_time=pl.when(pl.col("unique_id") == "item-09").then(1.5).otherwise("lead_time")
+    )
+    found = iopea.fit(rows, items)
+    assert set(found.refused) == {"item-07", "item-09"}
+    assert "no period tells anything" in found.refused["item-07"]
+    assert "1.5" in found.refused["item-09"]
+    left = ~pl.col("unique_id").is_in(["item-07", "item-09"])
+    assert_frame_equal(found.table.filter(left), plan.table.filter(left))
+
+
+def test_an_earlier_convention_counts_one_period_less(made):
+    late = made.items.with_columns(pl.col("lead_time") + 1)
+    plain = {"calendar": "none", "memory": "none"}
+    same = iopea.fit(made.history, late, sold_from="t+L", **plain)
+    wanted = iopea.fit(made.history, made.items, **plain)
+    assert_frame_equal(same.table, wanted.table)
+    found = iopea.fit(made.history, made.items, sold_from="t+L", **plain)
+    none = made.items.filter(lead_time=0)["unique_id"].to_list()
+    assert none
+    assert sorted(found.refused) == none
+    assert "lead time of 1" in found.refused[none[0]]
+
+
+def test_a_forecast_is_followed():
+    """Demand is twice the forecast, and the next weeks are forecast to be ten times the last."""
+    rng = np.random.default_rng(0)
+    forecast = np.tile([4.0, 8.0, 12.0], 30)
+    demand = rng.poisson(2 * forecast).astype(float)
+    days = pl.date_range(
+        pl.date(2024, 1, 1), pl.date(2024, 1, 1) + pl.duration(days=92), eager=True
+    )
+    rows = {
+        "unique_id": ["a"] * 93, "ds": days, "sales": [*demand, None, None, None],
+        "stock": [1e4] * 90 + [None] * 3, "forecast": [*forecast, 80.0, 80.0, 80.0],
+    }  # fmt: skip
+    items = {"unique_id": ["a"], "lead_time": [1], "holding_cost": [1], "lost_sales_cost": [9]}
+    found = iopea.fit(rows, items)
+    assert "forecasts" in str(found.outlook)
+    assert 300 < found.table["level"][0] < 400  # two days of 160, and some more
+    without = iopea.fit(rows, items, forecast=False, calendar="none", memory="none")
+    assert without.table["level"][0] < 60
+    short = {name: column[:91] for name, column in rows.items()}
+    assert "no forecast" in iopea.fit(short, items).refused["a"]
+    with pytest.raises(InputError, match="leave one of them out"):
+        iopea.fit(rows, items, calendar="weekday")
+
+
+def test_items_with_few_records_borrow_from_their_group():
+    made = iopea.generate_sales(120, seed=14, **FLAT)
+    usual = made.laws.filter(kind="usual")["unique_id"].to_list()
+    young = usual[::4]
+    late = made.history["ds"].unique().sort()[-15]
+    rows = made.history.filter(
+        pl.col("unique_id").is_in(usual)
+        & (~pl.col("unique_id").is_in(young) | (pl.col("ds") >= late))
+    )
+    items = made.items.with_columns(group=pl.lit("all"))
+    costs = {}
+    for borrow in (True, False):
+        found = iopea.fit(rows, items, calendar="none", memory="none", borrow=borrow)
+        extra = []
+        for name, level in found.table.select("unique_id", "level").iter_rows():
+            if name in young:
+                own, best = true_costs(made, name, (level,))
+                extra.append(own / best)
+        costs[borrow] = np.mean(extra)
+        told = found.table.filter(pl.col("unique_id").is_in(young))["reason"].fill_null("")
+        assert told.str.contains("borrowed").any() == borrow
+    assert costs[True] < costs[False]
+
+
+@pytest.mark.parametrize("family", ["s-S", "capped-base-stock"])
+def test_richer_families_cost_no_more_by_estimate(made, family):
+    items = made.items.head(4).with_columns(fixed_order_cost=pl.lit(40.0))
+    plain = {"calendar": "none", "memory": "none"}
+    base = iopea.fit(made.history, items, **plain).table["expected_cost"].to_numpy()
+    rich = iopea.fit(made.history, items, family=family, **plain).table
+    assert (rich["expected_cost"].to_numpy() <= 1.01 * base).all()
+    if family == "s-S":
+        assert (rich["expected_cost"].to_numpy() / base).min() < 0.95
+
+
+def test_one_period_or_no_sales_at_all_are_no_error():
+    items = {"unique_id": ["a", "b"], "lead_time": 1, "holding_cost": 1, "lost_sales_cost": 9}
+    items = {
+        name: [value] * 2 if isinstance(value, int) else value for name, value in items.items()
+    }
+    rows = {
+        "unique_id": ["a"] + ["b"] * 30, "sales": [3] + [0] * 30, "stock": [9] * 31,
+        "ds": pl.date_range(pl.date(2024, 1, 1), pl.date(2024, 1, 31), eager=True),
+    }  # fmt: skip
+    found = iopea.fit(rows, items).table
+    assert found["verdict"].to_list() == ["can't tell", "plausible"]
+    assert found["level"][1] <= 1
+    assert found["reason"].str.contains("is 1 period, too few|only 0 periods").all()
+
+
+def test_the_cost_of_a_choice_is_that_of_its_simulation(made):
+    sales = iopea.read_sales(made.history, made.items)
+    choice = choose(next(items_of(sales)), "base-stock")
+    costs = choice.shop.costs(choice.path[None], choice.net)[0]
+    best = choice.shop.costs(choice.path[None], choice.policy[None])[0, 0]
+    assert best <= costs.min()
+    stock, sold, _ = choice.shop.operate(choice.policy, np.tile(choice.path, 3))
+    terms = choice.shop.system.terms
+    by_hand = (terms.holding * (stock - sold) - terms.lost * sold)[-choice.path.size :].mean()
+    assert by_hand == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"family": "base"}, "base"),
+        ({"family": "dual-index"}, "one supplier"),
+        ({"calendar": "weekdays"}, "weekdays"),
+        ({"memory": "long"}, "long"),
+        ({"memory": 0}, "memory"),
+        ({"delta": 1}, "delta"),
+        ({"level": "x"}, "level"),
+        ({"workers": -1}, "workers"),
+        ({"sold_from": "t"}, "t"),
+        ({"frequency": "hour"}, "hour"),
+        ({"columns": {"sales": "qty"}}, "qty"),
+    ],
+)
+def test_wrong_arguments_get_a_sentence(made, wrong, words):
+    with pytest.raises(InputError, match=words):
+        iopea.fit(made.history, made.items, **wrong)
+
+
+def test_plans_are_written_whole_by_their_ending(plan, tmp_path):
+    for name in ("plan.csv", "plan.parquet", "plan.arrow"):
+        plan.write(tmp_path / name)
+    assert_frame_equal(pl.read_parquet(tmp_path / "plan.parquet"), plan.table)
+    assert pl.read_csv(tmp_path / "plan.csv").columns == plan.table.columns
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "plan.arrow", "plan.csv", "plan.parquet",
+    ]  # fmt: skip
+    with pytest.raises(InputError, match=r"plan\.xlsx"):
+        plan.write(tmp_path / "plan.xlsx")
+
+
+def test_an_item_is_drawn(plan, tmp_path):
+    iopea.draw_item(plan, "item-03", tmp_path / "item.png")
+    assert (tmp_path / "item.png").read_bytes()[:4] == b"\x89PNG"
+    with pytest.raises(InputError, match="no item 'none'"):
+        iopea.draw_item(plan, "none", tmp_path / "item.png")
+    with pytest.raises(InputError, match=r"item\.txt"):
+        iopea.draw_item(plan, "item-03", tmp_path / "item.txt")
