@@ -235,9 +235,9 @@ def _truth(demand: Any, sales: Sales) -> dict[tuple[str, int], float]:
         (bad | no_day | number.is_null() | (number < 0)).alias("bad"),
     )  # fmt: skip
     if read["bad"].any():
+        row = read["bad"].arg_true()[0] + 1
         raise InputError(
-            f"Row {read['bad'].arg_max()} of the table of demand can't be used: give a day and a "
-            "number of at least 0."
+            f"Row {row} of the table of demand can't be used: give a day and a number of at least 0."
         )
     return {(name, sales.clock.period(when)): value for name, when, value, _ in read.iter_rows()}
 

@@ -46,7 +46,7 @@ class Item:
     ----------
     row : dict. Lead time, costs, range and group.
     sales, censored, periods : arrays. What was sold, whether demand may have been more, and when.
-    stock : array, optional. What was available.
+    stock : array, optional. What was available, if it is known in all of these periods.
     end : int. The last period of the history, whether it tells of demand or not.
     state : tuple. Stock on hand and on order after it, where known.
     timeline : Timeline, optional. Holidays and forecasts, if the history has them.
@@ -120,13 +120,13 @@ def items_of(sales: Sales) -> Iterator[Item]:
     edges = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
     for first, last in zip(edges, np.append(edges[1:], names.size), strict=True):
         part = np.flatnonzero(told[first:last]) + first
-        stock = values["stock"]
+        stock = None if values["stock"] is None else values["stock"][part]
         sold: Array = values["sales"][part]  # type: ignore[index]
         yield Item(
             row=rows[names[first]],
             sales=sold,
             censored=censored[part],
-            stock=None if stock is None else stock[part],
+            stock=None if stock is None or np.isnan(stock).any() else stock,
             periods=periods[part],
             end=int(periods[last - 1]),
             state=_state(rows[names[first]], values, last - 1),

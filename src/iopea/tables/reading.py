@@ -329,16 +329,16 @@ def _told(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
     )
     sales = pl.col(SALES)
     if STOCK in frame.columns:
-        full = sales >= stock * (1 - _SOLD_OUT)
-        ended_out = full if STOCKOUT not in frame.columns else full | (out == 1).fill_null(False)
-        known = stock.is_not_null()
+        full = (sales >= stock * (1 - _SOLD_OUT)).fill_null(False)
+        ended_out = full | (out == 1).fill_null(False)
+        known = stock.is_not_null() | out.is_not_null()
     elif STOCKOUT in frame.columns:
         ended_out, known = out == 1, out.is_not_null()
     else:
         ended_out, known = hours > 0, hours.is_not_null()
     again = (hours > 0).fill_null(False) & ~ended_out
     above = (sales > stock * (1 + _SOLD_OUT)).fill_null(False)
-    empty = ended_out & (sales <= 0) if STOCK not in frame.columns else stock <= 0
+    empty = pl.coalesce(stock <= 0, ended_out & (sales <= 0))
     reason = (
         pl.when(sales < 0).then(pl.lit("returned"))
         .when(above & (stock >= 0)).then(pl.lit("impossible"))
