@@ -26,7 +26,7 @@ from iopea.errors import InputError, IopeaError
 from iopea.model import check_choice, check_count, check_nonnegative
 from iopea.systems.lost_sales.base_stock import BaseStock
 from iopea.systems.shop.family import OrderingFamily
-from iopea.tables.borrow import FEW, Prior
+from iopea.tables.borrow import Prior, borrows
 from iopea.tables.fit import NEXT, check_forecast, choose, priors_of, with_items
 from iopea.tables.frames import as_day, as_number, as_text, frame_of, need
 from iopea.tables.item import Item, items_of
@@ -237,7 +237,7 @@ def _truth(demand: Any, sales: Sales) -> dict[tuple[str, int], float]:
     if read["bad"].any():
         row = read["bad"].arg_true()[0] + 1
         raise InputError(
-            f"Row {row} of the table of demand can't be used: give a day and a number of at least 0."
+            f"Row {row} of the table of demand can't be used: give a day, and at least 0."
         )
     return {(name, sales.clock.period(when)): value for name, when, value, _ in read.iter_rows()}
 
@@ -557,7 +557,8 @@ def _fitted(
     for period in reviews.tolist():
         era = context.eras[bisect_right(starts, period) - 1]
         known, view = era.outlook.view(item.before(period))
-        prior = era.priors.get(item.group) if known.sales.size < FEW else None
+        few = borrows(known, view.weights, era.outlook.plain)
+        prior = era.priors.get(item.group) if few else None
         choice = choose(known, family, view, prior)
         shop = choice.shop
         found.append(choice.policy)

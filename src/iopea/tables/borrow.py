@@ -16,10 +16,12 @@ import numpy as np
 from scipy.special import betaln, logsumexp
 
 from iopea.tables.counts import count_quantiles
+from iopea.tables.item import Item
 from iopea.tables.scaled import fit_scaled, log_likelihood
 from iopea.types import Array, Mask
 
-#: Items with fewer records than this borrow; those with as many are borrowed from.
+#: Items with fewer records than this borrow; those with as many are borrowed from. With a memory
+#: or a calendar, for which there is no certificate, twice as many, by weight.
 FEW = 26
 #: Fewest items from which can be borrowed, and most that are looked at.
 _FEWEST, _MOST = 5, 60
@@ -65,6 +67,12 @@ class Prior:
             ]
         )
         return np.asarray(np.exp(likely - logsumexp(likely)))
+
+
+def borrows(item: Item, weights: Array | None, plain: bool) -> bool:
+    """Whether so little is known of an item that it borrows from its group."""
+    known = float(item.sales.size if weights is None else weights.sum())
+    return known < (FEW if plain else 2 * FEW)
 
 
 def _evenly(number: int) -> Array:

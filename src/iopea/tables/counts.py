@@ -22,6 +22,18 @@ _STARTS = np.arange(-3.0, 6.0)
 _WIDE, _FINE = 1.0, 0.02
 #: Least probability of anything in a likelihood.
 _FLOOR = 1e-12
+#: Demand is at most so many times what was sold, where all sold out.
+_MOST_HIDDEN = 9.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def most_wanted(sold, share):  # type: ignore[no-untyped-def]
+    """The largest mean demand that is believed, where a share of the records sold out.
+
+    Where nearly all did, hardly anything limits the likeliest mean. What a shop sold does: whoever
+    sells 3 a day and is always sold out should try 20 before 2,000.
+    """
+    return sold * (1.0 + (_MOST_HIDDEN - 1.0) * share)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -47,7 +59,7 @@ def _likelihood(log_mean, log_size, seen, gone, probabilities):  # type: ignore[
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _climb(seen, gone, start):  # type: ignore[no-untyped-def]
+def _climb(seen, gone, start, most):  # type: ignore[no-untyped-def]
     """The most likely mean and size, by a pattern search in their logarithms."""
     probabilities = np.empty(seen.shape[0])
     mean, size, best = start, 0.0, -np.inf
@@ -61,7 +73,7 @@ def _climb(seen, gone, start):  # type: ignore[no-untyped-def]
         for k in range(6):
             across = step * ((k == 0) - (k == 1) + (k == 4) - (k == 5))
             along = step * ((k == 2) - (k == 3) - (k == 4) + (k == 5))
-            if size + along < _LEAST or size + along > _MOST:
+            if size + along < _LEAST or size + along > _MOST or mean + across > most:
                 continue
             found = _likelihood(mean + across, size + along, seen, gone, probabilities)
             if found > best:
@@ -106,7 +118,9 @@ def fit_counts(seen: Array, gone: Array) -> tuple[float, float]:
     """
     told = float((seen + gone) @ np.arange(seen.size))
     number = float((seen + gone).sum())
-    found = _climb(seen, gone, math.log(max(told, 0.5) / max(number, 1.0)))
+    sold = max(told, 0.5) / max(number, 1.0)
+    most = most_wanted(sold, float(gone.sum()) / max(number, 1.0))
+    found = _climb(seen, gone, math.log(sold), math.log(most))
     return float(found[0]), float(found[1])
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +23,7 @@ from iopea.errors import InputError, IopeaError
 from iopea.model import check_choice, check_count, check_share
 from iopea.seeds import seed_for
 from iopea.storage import writing
-from iopea.tables.borrow import FEW, Prior, fit_prior
+from iopea.tables.borrow import FEW, Prior, borrows, fit_prior
 from iopea.tables.certificate import FEWEST_PERIODS, FEWEST_SALES, reach, trust
 from iopea.tables.frames import suffix_of
 from iopea.tables.item import Item, items_of
@@ -125,11 +126,19 @@ class Plan:
         some = self.table.filter(verdict=REFUSED)
         return dict(some.select(ID, "reason").iter_rows())
 
+    def fits(self) -> Iterator[Fit]:
+        """What was computed for each item that was fitted, computed anew: laws and costs."""
+        yield from _fits(self.sales, self._settings, self._known)
+
     def item(self, unique_id: str) -> Fit:
-        """What was computed for one item: its law, and the costs of policies."""
-        for item in items_of(self.sales):
-            if item.row[ID] == unique_id:
-                return fit_item(item, self._settings, self._known)
+        """The same for one item."""
+        one = replace(
+            self.sales,
+            history=self.history(unique_id),
+            ahead=self.sales.ahead.filter(pl.col(ID) == unique_id),
+        )
+        for found in _fits(one, self._settings, self._known):
+            return found
         raise InputError(f"The plan has no item {unique_id!r} that was fitted.")
 
     def history(self, unique_id: str) -> pl.DataFrame:
@@ -340,9 +349,9 @@ def priors_of(items: Iterable[Item], outlook: Outlook) -> dict[str | None, Prior
     few: set[str | None] = set()
     rich: dict[str | None, list[tuple[Array, Mask, Array]]] = {}
     for item in items:
-        if item.sales.size < FEW:
+        if borrows(item, outlook.weights(item), outlook.plain):
             few.add(item.group)
-        elif item.sales.any():
+        if item.sales.size >= FEW and item.sales.any():
             factors = np.ones(item.sales.size)
             if not outlook.plain:
                 factors = outlook.factors(item, item.periods)
@@ -406,6 +415,12 @@ def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
         yield chunk
 
 
+def _fits(sales: Sales, settings: _Settings, known: _Known) -> Iterator[Fit]:
+    for item in items_of(sales):
+        with suppress(IopeaError):
+            yield fit_item(item, settings, known)
+
+
 def _fit_all(items: Sequence[Item], settings: _Settings, known: _Known) -> list[dict[str, Any]]:
     """The rows of the plan; what goes wrong with one item is said of that item."""
     rows = []
@@ -421,7 +436,9 @@ def fit_item(item: Item, settings: _Settings, known: _Known) -> Fit:
     """Fit a policy to one item."""
     rng = np.random.default_rng(seed_for("fit", item.name))
     item, view = known.outlook.view(item)
-    prior = known.priors.get(item.group) if item.sales.size < FEW else None
+    prior = (
+        known.priors.get(item.group) if borrows(item, view.weights, known.outlook.plain) else None
+    )
     choice = choose(item, settings.family, view, prior)
     shop, law, path, best = choice.shop, choice.law, choice.path, choice.policy
     in_force = _in_force(item, shop)

@@ -129,7 +129,7 @@ def items_of(sales: Sales) -> Iterator[Item]:
             stock=None if stock is None or np.isnan(stock).any() else stock,
             periods=periods[part],
             end=int(periods[last - 1]),
-            state=_state(rows[names[first]], values, last - 1),
+            state=_state(rows[names[first]], values, last - 1, bool(censored[last - 1])),
             timeline=lines.get(names[first]),
             unit=_unit(sold),
         )
@@ -160,7 +160,7 @@ def _timelines(sales: Sales) -> dict[str, Timeline]:
 
 
 def _state(
-    row: Mapping[str, Any], values: Mapping[str, Array | None], last: int
+    row: Mapping[str, Any], values: Mapping[str, Array | None], last: int, sold_out: bool
 ) -> tuple[float | None, float | None]:
     """Stock on hand and on order tonight: by the items, or by the last row of the history."""
 
@@ -172,6 +172,8 @@ def _state(
     stock, sold = at_end("stock"), at_end("sales")
     if on_hand is None and stock is not None and sold is not None:
         on_hand = max(stock - sold, 0.0)
+    if on_hand is None and sold_out:
+        on_hand = 0.0
     on_order = row["on_order"] if row["on_order"] is not None else at_end("on_order")
     if on_order is None and row["lead_time"] == 0:
         on_order = 0.0

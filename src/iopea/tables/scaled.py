@@ -13,6 +13,7 @@ import math
 import numpy as np
 from numba import njit
 
+from iopea.tables.counts import most_wanted
 from iopea.types import Array, Indices, Mask
 
 #: Range of log r, and its prior, as in :mod:`iopea.tables.counts`.
@@ -24,6 +25,8 @@ _NEVER = 1e-12
 _ROUNDS, _GOLDEN, _HALVINGS = 12, 0.6180339887498949, 14
 #: Least mean of a law.
 _LEAST_MEAN = 1e-4
+#: What was sold in all, at the least: nothing sold is no proof that nothing is wanted.
+_LEAST_SOLD = 0.5
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -83,6 +86,15 @@ def expected(counts, censored, factors, mean, size, found):  # type: ignore[no-u
 def best_mean(counts, censored, factors, weights, mean, size, rounds):  # type: ignore[no-untyped-def]
     """The likeliest mean for a given size, by so many steps of expectation and maximisation."""
     told = np.empty(counts.shape[0])
+    sold, due, out, number = 0.0, 0.0, 0.0, 0.0
+    for i in range(counts.shape[0]):
+        sold += weights[i] * counts[i]
+        due += weights[i] * factors[i]
+        out += weights[i] * censored[i]
+        number += weights[i]
+    if not due > 0.0:
+        return mean
+    most = most_wanted(max(sold, _LEAST_SOLD) / due, out / number)
     for _ in range(rounds):
         expected(counts, censored, factors, mean, size, told)
         wanted, usual = 0.0, 0.0
@@ -90,7 +102,7 @@ def best_mean(counts, censored, factors, weights, mean, size, rounds):  # type: 
             trust = weights[i] / (1.0 + mean * factors[i] / size)
             wanted += trust * told[i]
             usual += trust * factors[i]
-        mean = max(wanted / usual, _LEAST_MEAN) if usual > 0.0 else mean
+        mean = min(max(wanted / usual, _LEAST_MEAN), most)
     return mean
 
 
