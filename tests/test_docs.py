@@ -28,7 +28,7 @@ DOCUMENTS = [
     "README.md",
     *(
         f"docs/{name}.md"
-        for name in ("guide", "add-a-problem", "add-a-learner", "learners", "experiments")
+        for name in ("guide", "add-a-problem", "add-a-learner", "learners", "experiments", "sales")
     ),
 ]
 
@@ -36,6 +36,7 @@ DOCUMENTS = [
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_code_and_problem_files_in_documents_run(document, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     text = (ROOT / document).read_text()
     code = blocks(text, "python")
     assert code

@@ -108,7 +108,7 @@ def _costs(axes: Axes, found: Fit) -> None:
         if not known.all():
             axes.axvspan(
                 float(place.max()), float(first.max()), color=_GREY, alpha=0.12, linewidth=0,
-                label="stock never reached it",
+                label="stock hardly ever reached it",
             )  # fmt: skip
     names = found.shop.family.parameters
     best = float(found.row[names[0]])
