@@ -54,6 +54,8 @@ _ENDLESS = 1e3
 _MATTERS = 0.02
 #: Significant digits of the numbers of a plan, besides orders and policies.
 _DIGITS = 6
+#: Share of a cost that is rounding.
+_ROUNDING = 1e-9
 #: Items that are fitted together by a worker.
 _CHUNK = 64
 
@@ -455,7 +457,9 @@ def fit_item(item: Item, settings: _Settings, known: _Known) -> Fit:
     assumed = _assumed(known.outlook, prior)
     whole = bool((np.diff(item.periods) == 1).all())
     doubt = assumed or trust(item.sales, item.censored, item.stock, whole)
-    found = _Judgement.of(shop, path, policies, plain, changes, place, reached, settings.delta)
+    found = _Judgement.of(
+        shop, path, policies, plain, changes, law.number, place, reached, settings.delta
+    )
     verdict, reason = found.verdict(item, doubt, settings)
     chosen = policies[place]
     outcome = _outcome(shop, chosen, path)
@@ -552,15 +556,20 @@ def _band(changes: Array, costs: Array, place: int, level: float) -> tuple[float
     """
     chosen = (costs + changes).argmin(axis=1)
     among = np.unique(np.append(chosen, place))
-    above, below = _simultaneous(changes[:, among], (1 - level) / 2)
-    spread = float(changes[:, place].std())
-    return above * spread, below * spread
+    spread = _spread(changes, costs)
+    above, below = _simultaneous(changes[:, among] / spread[among], (1 - level) / 2)
+    return above * float(spread[place]), below * float(spread[place])
 
 
-def _simultaneous(changes: Array, share: float) -> tuple[float, float]:
-    """Multiples of the standard deviation that the changes of all policies at once keep between."""
-    draws = len(changes)
-    scaled = changes / np.maximum(changes.std(axis=0), 1e-300)
+def _spread(changes: Array, costs: Array, unseen: Array | float = 0.0) -> Array:
+    """Standard deviation of the cost of each policy, with what records can't show added to it."""
+    rounding = _ROUNDING * (1 + np.abs(costs).max())
+    return np.asarray(np.hypot(changes.std(axis=0), np.maximum(unseen, rounding)))
+
+
+def _simultaneous(scaled: Array, share: float) -> tuple[float, float]:
+    """Standard deviations that the changes of all policies at once keep between."""
+    draws = len(scaled)
     last = min(math.ceil((draws + 1) * (1 - share)), draws) - 1
     highest, lowest = np.sort(scaled.max(axis=1)), np.sort(scaled.min(axis=1))
     return max(float(highest[last]), 0.0), min(float(lowest[draws - 1 - last]), 0.0)
@@ -587,6 +596,7 @@ class _Judgement:
         policies: Array,
         plain: Array,
         changes: Array,
+        records: float,
         place: int,
         reached: float,
         delta: float,
@@ -601,19 +611,20 @@ class _Judgement:
                 judged, np.zeros(len(plain)), np.zeros(len(plain)), None, float(tops.max()), None,
                 float(tops[place]), False,
             )  # fmt: skip
-        above, below = _simultaneous(changes[:, judged], delta / 2)
-        spread = changes.std(axis=0)
+        # Demand below all that was seen may have a probability of about one record. It costs a
+        # policy at most what it could sell of the least demand that was seen.
+        system = shop.system
+        each = system.lost_sales_cost + (system.lead_time + shop.review) * system.holding_cost
+        spread = _spread(changes, plain, each * np.minimum(tops, path.min()) / records)
+        above, below = _simultaneous((changes / spread)[:, judged], delta / 2)
         best = int(np.flatnonzero(judged)[plain[judged].argmin()])
         apart = changes - changes[:, [best]]
-        limit = (
-            max(map(abs, _simultaneous(np.delete(apart, best, axis=1), delta / 2)))
-            if (len(plain) > 1)
-            else 0.0
-        )
+        between = _spread(apart, plain)
+        limit = max(map(abs, _simultaneous(apart / between, delta / 2)))
         endless = np.where(path > reached, _ENDLESS * top, path)
         least = shop.costs(endless[None], policies)[0] if np.isfinite(reached) else plain
         lowest = np.where(judged, plain, np.minimum(least, plain))
-        alive = lowest - plain[best] <= limit * apart.std(axis=0)
+        alive = lowest - plain[best] <= limit * between
         full = plain[best] + shop.system.lost_sales_cost * path.mean()
         could = ~judged & (lowest < plain[best] - _MATTERS * max(full, 0.0))
         values = policies[alive][:, 0]

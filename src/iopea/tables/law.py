@@ -31,7 +31,7 @@ _LEAST_EXCESS = 0.05
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _draw(values, seen, weights, shares, order, usual, count, excess, drawn, means):  # type: ignore[no-untyped-def]
+def _draw(values, seen, weights, shares, order, usual, count, excess, varied, drawn, means):  # type: ignore[no-untyped-def]
     """Quantiles of the law for each row of weights; its last entry is the record to come.
 
     ``excess`` is the mean of the tail of the records as they are, whose weights are ``usual``; the
@@ -52,15 +52,17 @@ def _draw(values, seen, weights, shares, order, usual, count, excess, drawn, mea
         met += usual[i] * (values[i] - lower)
         ended += usual[i] * seen[i]
     plain = met / ended if ended > 0 else np.inf
+    known = plain > 0 and plain < np.inf
     for k in range(weights.shape[0]):
         met, ended = _EVENTS * plain, _EVENTS
-        if not (plain > 0 and plain < np.inf):
-            met = _EVENTS
-        else:
+        if known:
             for i in range(first, number):
                 met += weights[k, i] * (values[i] - lower)
                 ended += weights[k, i] * seen[i]
-        mean = excess * (met / ended / plain if plain > 0 and plain < np.inf else 1.0)
+        # Where all large values sold out at the same stock, the record to come says how far on.
+        mean = excess * (met / ended / plain if known else 1.0)
+        if varied and not known:
+            mean *= 0.5 + 0.5 * weights[k, number]
         at_risk = weights[k].sum()
         left, place, sum_ = 1.0, 0, 0.0
         for i in range(number):
@@ -120,6 +122,11 @@ class ItemLaw:
         self._excess = self._tail()
 
     @property
+    def number(self) -> float:
+        """The number of records, by weight."""
+        return float(self._weights.sum())
+
+    @property
     def largest(self) -> float:
         """The largest sales."""
         return float(self._values[-1])
@@ -162,19 +169,20 @@ class ItemLaw:
         """
         weights = np.append(self._weights, self.censored)
         order = np.arange(number) if order is None else order
-        drawn, _ = self._drawn(weights[None], order)
+        drawn, _ = self._drawn(weights[None], order, False)
         return np.asarray(drawn[0])
 
     def redrawn(self, draws: int, order: Indices, rng: np.random.Generator) -> tuple[Array, Array]:
         """Other laws that the records allow, as rows of values in this order; and their means."""
         each = rng.standard_exponential((draws, self._each.size + 1))
         each[:, :-1] *= self._each
-        return self._drawn(np.add.reduceat(each, np.append(self._first, self._each.size), 1), order)
+        weights = np.add.reduceat(each, np.append(self._first, self._each.size), 1)
+        return self._drawn(weights, order, True)
 
-    def _drawn(self, weights: Array, order: Indices) -> tuple[Array, Array]:
+    def _drawn(self, weights: Array, order: Indices, varied: bool) -> tuple[Array, Array]:
         drawn, means = np.empty((len(weights), order.size)), np.empty(len(weights))
         _draw(
             self._values, self._seen, weights, strata(order.size), order, self._weights,
-            1.0 if self.whole else 0.0, self._excess, drawn, means,
+            1.0 if self.whole else 0.0, self._excess, varied, drawn, means,
         )  # fmt: skip
         return drawn, means
