@@ -38,7 +38,7 @@ _KINDS = {
 }
 
 #: Larger numbers could overflow when they are multiplied; larger counts mean nothing.
-LARGEST, MOST_COUNTED = 1e300, 10**18
+LARGEST, MOST_COUNTED = 1e30, 10**18
 
 
 class Model(BaseModel):

@@ -9,6 +9,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.random import Generator
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from iopea.errors import InputError, shown
 from iopea.model import check_numbers, check_positive, real_numbers
-from iopea.types import Array, Mask
+from iopea.types import Array, Mask, Policy
 
 MOST_POINTS = 50_000_000
 MOST_SPACINGS = 1e15  # with more, neighbouring points round to the same number
@@ -143,6 +144,15 @@ class PolicyClass(ABC):
             return False
         net = self.net(self.extent or 1.0)
         return bool((np.abs(net - np.array(policy)).max(axis=1) <= self._as_written).any())
+
+    def outside(self, policies: Array) -> Policy | None:
+        """The first of some policies, an array (n, d), that is not in the class; None if all are.
+
+        >>> Box(0, 7).outside(np.array([[3.0], [7.5]]))
+        (7.5,)
+        """
+        rows = map(tuple, policies.tolist())
+        return next((row for row in rows if not self.contains(row)), None)
 
     def _has_parameters(self, policy: Sequence[float]) -> bool:
         """Whether these are numbers, one for each coordinate."""
@@ -555,6 +565,18 @@ class Finite(PolicyClass):
     def count(self, radius: float) -> int:
         """Number of policies."""
         return len(self._values)
+
+    def outside(self, policies: Array) -> Policy | None:
+        """The first of some policies, an array (n, d), that is not in the class; None if all are.
+
+        Only those that are not listed as they stand are compared with every policy.
+        """
+        unlisted = [row for row in policies.tolist() if tuple(row) not in self._listed]
+        return super().outside(np.array(unlisted))
+
+    @cached_property
+    def _listed(self) -> set[Policy]:
+        return set(map(tuple, self._values.tolist()))
 
 
 def _point(values: Array) -> str:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -212,8 +212,13 @@ def evaluate(
             f"The policies have {points.shape[1]} parameters, but those of a "
             f"{simulator.problem.kind} problem have {parameters} here: give rows of {parameters}."
         )
+    simulator.problem.check_policies(points)
     steps = check_count("steps", steps, EVALUATION_BATCHES, MOST_STEPS)
-    seed = check_seed(seed)
+    return evaluate_any(simulator, points, steps, check_seed(seed))
+
+
+def evaluate_any(simulator: Simulator, points: Array, steps: int, seed: int) -> Evaluation:
+    """:func:`evaluate` for an array (n, d) that need not be checked, nor be of the class."""
     estimates = simulator.costs(points, steps, EVALUATION_BATCHES, seed)
     per_batch = estimates.sums / estimates.sizes[:, None]
     error = per_batch.std(axis=0, ddof=1) / np.sqrt(len(per_batch))
@@ -244,6 +249,10 @@ class BestInClass:
         found. Other controllers are evaluated on many copies of the system and compared with the
         best policy on the same copies.
         """
+        check_kind("The simulator", simulator, Simulator)
+        if not isinstance(choices, list | tuple | np.ndarray):
+            raise InputError(f"The choices are {shown(choices)}: give a list of recommendations.")
+        choices = [self._checked(choice, simulator.problem) for choice in choices]
         control = simulator.problem.control
         if control is not None:
             choices = [_as_policy_if_possible(choice, simulator.problem) for choice in choices]
@@ -253,7 +262,7 @@ class BestInClass:
             choice for choice in different if isinstance(choice, tuple) and choice not in gaps
         ]
         if policies:
-            costs = evaluate(simulator, np.array(policies), self.steps, self.seed).cost
+            costs = evaluate_any(simulator, np.array(policies), self.steps, self.seed).cost
             gaps.update(zip(policies, costs - self.cost, strict=True))
         if Randomised() in different:
             gaps[Randomised()] = _random_cost(simulator, self.seed) - self.cost
@@ -267,6 +276,14 @@ class BestInClass:
             if choice not in gaps:
                 gaps[choice] = self._gap_on_copies(simulator, choice)
         return np.array([gaps[choice] for choice in choices])
+
+    def _checked(self, choice: object, problem: Problem) -> Recommendation:
+        """What can be compared: a policy of the class, a controller, or policies at random."""
+        if isinstance(choice, Controller | Randomised):
+            return choice
+        if isinstance(choice, tuple) and choice == self.policy:
+            return choice
+        return problem.as_policy(cast(Policy, choice))
 
     def _gap_on_copies(self, simulator: Simulator, controller: Controller) -> float:
         """Extra cost per step of a controller, estimated on copies of the system."""
@@ -290,7 +307,9 @@ def _as_policy_if_possible(choice: Recommendation, problem: Problem) -> Recommen
     if not isinstance(choice, Controller):
         return choice
     if isinstance(choice, PolicyController) and choice.problem == problem:
-        return choice.policy
+        inside = problem.system.holds_stock or problem.policy_class.contains(choice.policy)
+        if inside:
+            return choice.policy
     policy: Policy | None = problem.control.as_policy(choice)
     return choice if policy is None else policy
 
@@ -358,9 +377,9 @@ def best_in_class(
         return BestInClass(exact[0], exact[1], 0.0, steps, seed)
     short = min(steps, _SEARCH_STEPS)
     points = _promising(
-        simulator.problem.policy_class, lambda net: evaluate(simulator, net, short, seed).cost
+        simulator.problem.policy_class, lambda net: evaluate_any(simulator, net, short, seed).cost
     )
-    found = evaluate(simulator, points, steps, seed)
+    found = evaluate_any(simulator, points, steps, seed)
     best = int(found.cost.argmin())
     return BestInClass(
         policy=tuple(map(float, points[best])),

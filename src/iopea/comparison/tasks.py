@@ -23,7 +23,7 @@ from iopea.plugins import plugins_of, prepare
 from iopea.problem_files import problem_from, tables_of
 from iopea.problems.base import Problem
 from iopea.registry import Plugin
-from iopea.simulate import BestInClass, best_in_class, compare_at, evaluate
+from iopea.simulate import BestInClass, best_in_class, compare_at, evaluate_any
 from iopea.types import Recommendation, Truth
 
 #: The result of a task: one row for each of its horizons.
@@ -163,7 +163,8 @@ def perform(task: Task, best: BestInClass | None = None) -> list[Row]:
     level, twin = best, None
     if task.reference not in (None, task.system):
         # In this system, the best policy of the reference has another cost.
-        here = evaluate(problem.simulator(truth), np.array([best.policy]), best.steps, best.seed)
+        point, simulator = np.array([best.policy]), problem.simulator(truth)
+        here = evaluate_any(simulator, point, best.steps, best.seed)
         level = replace(best, cost=float(here.cost[0]))
         other, its_truth = problem_from(json.loads(task.best.system))
         twin = other.simulator(its_truth, task.seed)

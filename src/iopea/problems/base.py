@@ -509,11 +509,20 @@ class Problem:
             raise InputError(f"The {name} is {shown(policy)}: give the parameters of a policy.")
         point = tuple(given.tolist())
         if not self.policy_class.contains(point):
-            raise InputError(
-                f"The {name} {show_policy(point)} is not a policy of the class: give "
-                f"{self.policy_class.described}."
-            )
+            raise self._not_in_class(name, point)
         return point
+
+    def check_policies(self, policies: Array) -> None:
+        """Refuse policies, an array (n, d), that are not all in the class."""
+        outside = self.policy_class.outside(policies)
+        if outside is not None:
+            raise self._not_in_class("policy", outside)
+
+    def _not_in_class(self, name: str, policy: Policy) -> InputError:
+        return InputError(
+            f"The {name} {show_policy(policy)} is not a policy of the class: give "
+            f"{self.policy_class.described}."
+        )
 
     def as_state(self, state: Any) -> Array:
         """The state of a shop: what is on hand, then what is on order, the oldest order first."""

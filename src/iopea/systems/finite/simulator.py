@@ -87,6 +87,12 @@ class FiniteSimulator(Simulator):
         actions: Indices = np.rint(family.actions_by_state(system, policies, system.states)).astype(
             np.intp
         )
+        wrong = ((actions < 0) | (actions >= system.actions)).any(axis=1)
+        if wrong.any():  # compiled code would read beyond the tables
+            raise InputError(
+                f"Policy {show_policy(tuple(policies[wrong.argmax()]))} has an action that is not "
+                f"a whole number from 0 to {system.actions - 1}."
+            )
         return actions
 
     def _gains(self, policies: Array) -> Array:
