@@ -17,7 +17,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from iopea.errors import IopeaError
-from iopea.model import LARGEST
+from iopea.model import LARGEST, LEAST
 
 #: Seconds after which a case hangs.
 PATIENCE = 5
@@ -89,8 +89,8 @@ def whole(low=0, high=math.inf):
     return right
 
 
-POSITIVE, NONNEGATIVE, ANY = real(1 / LARGEST), real(0), real()
-SHARE, PROBABILITY = real(1 / LARGEST, math.nextafter(1, 0)), real(0, 1)
+POSITIVE, NONNEGATIVE, ANY = real(LEAST), real(0), real()
+SHARE, PROBABILITY = real(LEAST, math.nextafter(1, 0)), real(0, 1)
 SEED, HORIZON = whole(0, 2**128 - 1), whole(1, 10**18)
 
 

@@ -132,7 +132,7 @@ def test_limited_mean_of_counts_is_a_sum(name, maximum):
 def test_laws_work_at_the_ends_of_their_range(name, second, scale, other):
     fields = {"mean": scale} | ({second: other} if second else {})
     assert LAWS[name](**fields).mean_demand() == pytest.approx(scale, rel=1e-12)
-    assert LAWS[name](**fields, maximum=1e300).mean_demand() == pytest.approx(scale, rel=1e-12)
+    assert LAWS[name](**fields, maximum=1e32).mean_demand() == pytest.approx(scale, rel=1e-12)
     draws = stream(LAWS[name](**fields)).draw(1000)
     assert np.isfinite(draws).all()
     assert draws.min() >= 0

@@ -1,21 +1,24 @@
 """Arguments of a wrong kind get a sentence that names them, and nothing odd is taken silently."""
 
 import warnings
+from datetime import date
+from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
 
 import iopea
 from iopea import IOPEA, LostSales, Trajectory, best_in_class, evaluate, run
-from iopea.demand import Empirical, Normal, Poisson
+from iopea.demand import Constant, Empirical, Exponential, Normal, Poisson, Uniform
 from iopea.errors import InputError
 
-SHOP = LostSales(
-    lead_time=2, holding_cost=1, lost_sales_cost=9, levels={"low": 0, "high": 20, "step": 1}
-)
+LEVELS = {"low": 0, "high": 20, "step": 1}
+SHOP = LostSales(lead_time=2, holding_cost=1, lost_sales_cost=9, levels=LEVELS)
 MASKED = np.ma.masked_array([5.0, 1.0, 1.0], [True, False, False])
 DATES = np.array(["2020-01-01"], dtype="M8[D]")
+SPAN = np.timedelta64(5, "D")
 
 
 def street():
@@ -24,6 +27,21 @@ def street():
 
 def told(stock, sales=(3.0,)):
     IOPEA(SHOP).tell(Trajectory(5, stock=stock, sales=sales))
+
+
+def gaps(choices):
+    street_best().relative_gaps(street(), choices)
+
+
+@cache
+def street_best():
+    return best_in_class(street(), 64)
+
+
+def costly(**keys):
+    return LostSales(
+        **{"lead_time": 2, "holding_cost": 1, "lost_sales_cost": 9, "levels": LEVELS, **keys}
+    )
 
 
 NO_NUMBER = "The column 'stock' of a trajectory holds a value that is not a number"
@@ -80,6 +98,53 @@ CASES = {
         lambda: run(IOPEA(SHOP), SHOP.changed(lead_time=3).simulator(Poisson(mean=3)), 10),
         "problem.lead_time is 2 for the learner and 3 for the simulator",
     ),
+    "evaluate below 0": (lambda: evaluate(street(), [[-1]], 100), "policy -1 is not a policy of"),
+    "evaluate beyond": (lambda: evaluate(street(), [[3], [1e9]], 100), "policy 1000000000 is not"),
+    "evaluate between": (lambda: evaluate(street(), [[5.5]], 100), "policy 5.5 is not a policy"),
+    "gap of text": (lambda: gaps(["x"]), "The policy is 'x': give the parameters"),
+    "gap of nothing": (lambda: gaps([None]), "The policy is None: give the parameters"),
+    "gap between": (lambda: gaps([(5.5,)]), "policy 5.5 is not a policy of the class"),
+    "gap of a number": (lambda: gaps(5), "The choices are 5: give a list of recommendations"),
+    "gap of no system": (lambda: street_best().gaps(SHOP, [(5.0,)]), "The simulator is .* give a"),
+    "play a truth value": (lambda: street().play((True,), 3), "The policy is .True,.: give the"),
+    "play a masked one": (
+        lambda: street().play((MASKED[1:],), 3),
+        "give the parameters of a policy",
+    ),
+    "truth values among numbers": (lambda: told([3, 3], [2, True]), "The column 'sales'"),
+    "a span of time": (lambda: Poisson(mean=SPAN), "mean must be a finite number"),
+    "lead time a span": (lambda: SHOP.changed(lead_time=SPAN), "lead_time must be a whole number"),
+    "level a span": (lambda: costly(levels={"low": 0, "high": SPAN}), "high must be a finite"),
+    "seed a span": (lambda: IOPEA(SHOP, seed=SPAN), "seed must be a whole number"),
+    "run a span": (lambda: run(IOPEA(SHOP), street(), SPAN), "horizon must be a whole number"),
+    "stock a span": (lambda: told([SPAN]), NO_NUMBER),
+    "order of a span": (
+        lambda: iopea.InformationOrder.full_feedback(SPAN),
+        "a whole number of pol",
+    ),
+    "cost too large": (
+        lambda: costly(lost_sales_cost=1e160),
+        r"^lost_sales_cost must be at most 1e\+32 in size, not 1e\+160.$",
+    ),
+    "cost nearly infinite": (lambda: costly(holding_cost=1.7e308), r"at most 1e\+32 in size"),
+    "cost of many digits": (lambda: costly(holding_cost=10**400), r"at most 1e\+32 in size"),
+    "level too large": (lambda: costly(levels={"low": 0, "high": 1e33}), "high must be at most"),
+    "levels too close": (
+        lambda: IOPEA(costly(levels={"low": 0, "high": 1e-300})),
+        "from 0.0 to 1e-300 is too short to measure: give ends that are equal, or at least 1e-31",
+    ),
+    "queue of demand": (
+        lambda: iopea.ServiceRateQueue.example()[0].simulator(Poisson(mean=4)),
+        "The truth is Poisson.*: give a QueueRates",
+    ),
+    "dynamics of demand": (
+        lambda: iopea.FiniteMDP.example()[0].simulator(Poisson(mean=4)),
+        "The truth is Poisson.*: give a Dynamics",
+    ),
+    "hidden arm of demand": (
+        lambda: iopea.HardInstance.example()[0].simulator(Poisson(mean=4)),
+        "The truth is Poisson.*: give a HiddenArm",
+    ),
     "save an object": (lambda: iopea.save_state({"a": object()}, "x"), "Cannot save object"),
     "save a list": (lambda: iopea.save_state([1], "x"), "Cannot save .1.: a state is a dictionary"),
     "load a number": (lambda: iopea.load_state(3), "The path is 3"),
@@ -100,3 +165,77 @@ def test_numbers_of_any_kind_are_taken():
         told(stock)
     assert IOPEA(SHOP, start=np.int64(4)).start == (4.0,)
     assert IOPEA(SHOP, start=np.array([4.0])).start == (4.0,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "policies"),
+    [
+        (iopea.FiniteMDP, [(1e9,) * 3, (-1.0,) * 3, (0.5,) * 3, (7.0,) * 3]),
+        (iopea.ServiceRateQueue, [(4,) * 3, (-1,) * 3, (2.9,) * 3]),
+        (iopea.HardInstance, [(1e3,), (-1,), (0.5,)]),
+        (iopea.Newsvendor, [(1e9,)]),
+        (iopea.DualSourcing, [(1e9,) * 2]),
+    ],
+)
+def test_only_policies_of_the_class_are_evaluated(kind, policies):
+    problem, truth = kind.example()
+    system = problem.simulator(truth)
+    for policy in policies:
+        with pytest.raises(InputError, match="is not a policy of the class"):
+            evaluate(system, [policy], 1000)
+    inside = problem.policy_class.net(problem.policy_class.extent)
+    assert len(evaluate(system, inside, 1000).cost) == len(inside)
+
+
+def test_policies_of_a_list_are_evaluated_as_written():
+    problem, truth = iopea.FiniteMDP.example()
+    listed = problem.policy_class.points
+    assert problem.policy_class.outside(listed) is None
+    assert problem.policy_class.outside(listed + 1e-12) is None
+    assert problem.policy_class.outside(listed[::-1] + 0.1) == tuple(listed[-1] + 0.1)
+
+
+def test_no_action_beyond_the_tables_reaches_compiled_code():
+    problem, truth = iopea.FiniteMDP.example()
+    for action in (-1.0, 2.0, 1e9):
+        with pytest.raises(InputError, match="not a whole number from 0 to 1"):
+            problem.simulator(truth).costs(np.full((1, 3), action), 1000, 64, 0)
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "5", b"5", 5 + 0j, Decimal(5), True, np.nan, 5.5, 1e9, np.ma.masked, None, "abc", 10**400,
+        {}, [[1], [2, 3]], [[1]], date(2020, 1, 1), DATES[0], SPAN, (5, 6),
+    ],
+)  # fmt: skip
+def test_only_a_policy_of_the_class_may_survive(odd):
+    with pytest.raises(InputError, match="The policy "):
+        IOPEA(SHOP).survives(odd)
+
+
+def test_a_policy_survives_as_written():
+    learner = IOPEA(costly(levels={"low": 0, "high": 7, "step": 0.1}))
+    assert learner.survives(0.3)
+    assert 0.3 not in learner.surviving
+
+
+@pytest.mark.parametrize("rows", [[[True, 0, 0]], [["1", 0, 0]], np.ones((1, 3), dtype=bool)])
+def test_policies_of_a_list_are_whole_numbers(rows):
+    known = iopea.FiniteMDP.example()[0].describe()
+    known.pop("kind")
+    with pytest.raises(InputError, match="policies must be rows of whole numbers"):
+        iopea.FiniteMDP(**{**known, "policies": rows})
+
+
+@pytest.mark.parametrize("cost", [0, 1e-30, 1e32])
+@pytest.mark.parametrize("high", [1e-30, 1e32])
+@pytest.mark.parametrize("law", [Exponential(mean=1e-9), Constant(value=1e32)])
+def test_the_largest_costs_and_levels_are_computed_without_a_warning(cost, high, law):
+    shop = costly(holding_cost=cost, lost_sales_cost=1e32, levels={"low": 0, "high": high})
+    result = run(IOPEA(shop), shop.simulator(law), 200)
+    assert np.isfinite(result.average_cost)
+
+
+def test_a_negative_zero_is_zero():
+    assert SHOP.simulator(Uniform(low=0, high=-0.0)).play((5.0,), 5).costs.size == 5

@@ -148,8 +148,8 @@ def test_nets_that_no_radius_makes_small():
         Box(0, [1] * 26).net(0.5)
     with pytest.raises(InputError, match=r"box of steps \(1e-09,\) has .*: use larger steps"):
         Box(0, 1, step=1e-9).net(0.5)
-    with pytest.raises(InputError, match=r"spacing of 1e-300 is too small.* use 2\.0e-08 or more"):
-        Box(0, 1).net(1e-300)
+    with pytest.raises(InputError, match=r"spacing of 1e-30 is too small.* use 2\.0e-08 or more"):
+        Box(0, 1).net(1e-30)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from iopea.errors import InputError, shown
-from iopea.model import real_numbers
+from iopea.model import is_whole, real_numbers
 from iopea.types import Array, Indices, Mask
 
 Policy = TypeVar("Policy")
@@ -408,8 +408,7 @@ def _largest_antichain(informs: Mask) -> int:
 
 def _checked_size(n: Any) -> int:
     """The number of policies."""
-    whole = isinstance(n, (int, np.integer)) and not isinstance(n, bool)
-    if not whole or not 1 <= n <= MOST_POLICIES:
+    if not is_whole(n) or not 1 <= n <= MOST_POLICIES:
         raise InputError(
             f"An order needs a whole number of policies from 1 to {MOST_POLICIES}, not {shown(n)}."
         )
@@ -450,7 +449,7 @@ def _checked_prefer(prefer: ArrayLike | None, among: Indices) -> Array:
 def _checked_matrix(matrix: ArrayLike) -> Mask:
     """A boolean matrix, checked to be reflexive and transitive."""
     try:
-        given = real_numbers(matrix)
+        given = real_numbers(matrix, flags=True)
     except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"The matrix {shown(matrix)} is not one of zeros and ones, with rows of equal length."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 from collections.abc import Callable, Collection, Mapping
@@ -37,8 +36,13 @@ _KINDS = {
     "frozen": "left as it is",
 }
 
-#: Larger numbers could overflow when they are multiplied; larger counts mean nothing.
-LARGEST, MOST_COUNTED = 1e30, 10**18
+#: Larger numbers could overflow: fourth powers of a cost times a level times steps are taken.
+#: Larger counts mean nothing.
+LARGEST, MOST_COUNTED = 1e32, 10**18
+#: Smaller numbers above 0 could vanish in the same way.
+LEAST = 1e-40
+#: What NumPy takes as numbers in a list, but is none.
+_NO_NUMBERS = (bool, np.bool_, np.ma.MaskedArray)
 
 
 class Model(BaseModel):
@@ -93,10 +97,10 @@ def _right(kind: str, error: Mapping[str, Any]) -> str:
     return text[0].lower() + text[1:]
 
 
-def real_numbers(values: ArrayLike) -> NDArray[np.float64]:
-    """Numbers as a new array; text, dates, a truth value, complex or masked ones are a TypeError.
+def real_numbers(values: ArrayLike, flags: bool = False) -> NDArray[np.float64]:
+    """Numbers as a new array; text, dates, truth values, complex or masked ones are a TypeError.
 
-    A list of truth values is one of zeros and ones.
+    With ``flags``, a list of truth values alone is one of zeros and ones.
 
     >>> real_numbers([1, 2.5])
     array([1. , 2.5])
@@ -104,39 +108,61 @@ def real_numbers(values: ArrayLike) -> NDArray[np.float64]:
     Traceback (most recent call last):
     TypeError: not numbers
     """
-    if isinstance(values, np.ma.MaskedArray):
-        raise TypeError("not numbers")
     given = np.asarray(values)
-    if given.dtype == object and all(_is_real(value) for value in given.ravel()):
-        return given.astype(np.float64)  # fractions, and integers of many digits
-    if given.dtype.kind not in ("biuf" if given.ndim else "iuf"):
+    if flags and given.ndim and given.dtype.kind == "b":
+        return given.astype(np.float64)
+    whole = given.dtype == object and all(map(is_real, given.ravel()))  # of many digits; fractions
+    # NumPy takes a truth value among numbers as one of them, and a masked one as its value.
+    if not (whole or given.dtype.kind in "iuf") or holds(values, _NO_NUMBERS):
         raise TypeError("not numbers")
     return given.astype(np.float64)
 
 
-def _is_real(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def holds(values: object, kinds: Any) -> bool:
+    """Whether a list, however nested, holds something of these types.
+
+    >>> holds([1, [2, True]], bool)
+    True
+    """
+    if isinstance(values, list | tuple):
+        return any(holds(each, kinds) for each in values)
+    return isinstance(values, kinds)
+
+
+def is_real(value: object) -> bool:
+    """Whether this is a number; Python has truth values, and NumPy spans of time, as integers."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.timedelta64)
+
+
+def is_whole(value: object) -> bool:
+    """Whether this is an integer."""
+    return isinstance(value, Integral) and is_real(value)
 
 
 def _number(value: Any) -> float:
     number = math.nan
-    if isinstance(value, Real) and not isinstance(value, bool):
-        with contextlib.suppress(OverflowError):
+    if is_real(value):
+        try:
             number = float(value)
-    if not abs(number) <= LARGEST:
+        except OverflowError:
+            number = 2 * LARGEST  # of either sign
+    if not math.isfinite(number):
         raise ValueError(f"must be a finite number, not {shown(value)}.")
+    if abs(number) > LARGEST:
+        raise ValueError(f"must be at most {LARGEST:g} in size, not {shown(value)}.")
     return number
 
 
 def _nonnegative(value: Any) -> float:
     if (number := _number(value)) < 0:
         raise ValueError(f"must be a finite number of at least 0, not {shown(value)}.")
-    return number
+    return number + 0.0  # -0.0 would not be the same everywhere
 
 
 def _positive(value: Any) -> float:
-    if (number := _number(value)) < 1 / LARGEST:
-        raise ValueError(f"must be a finite number above 0, not {shown(value)}.")
+    if (number := _number(value)) < LEAST:
+        least = "" if number <= 0 else f", of at least {LEAST:g}"
+        raise ValueError(f"must be a finite number above 0{least}, not {shown(value)}.")
     return number
 
 
@@ -147,14 +173,13 @@ def _probability(value: Any) -> float:
 
 
 def _share(value: Any) -> float:
-    if not 1 / LARGEST <= (number := _number(value)) < 1:
+    if not LEAST <= (number := _number(value)) < 1:
         raise ValueError(f"must lie strictly between 0 and 1, not {shown(value)}.")
     return number
 
 
 def _count(value: Any, least: int = 0, most: float = math.inf) -> int:
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:
+    if not is_whole(value) or not least <= value <= most:
         upper = "" if math.isinf(most) else f" and at most {shown(most)}"
         raise ValueError(f"must be a whole number of at least {least}{upper}, not {shown(value)}.")
     return int(value)
@@ -187,8 +212,10 @@ def check_numbers(name: str, value: Any) -> NDArray[np.float64]:
         values = real_numbers(value)
     except (TypeError, ValueError, OverflowError):
         values = np.array(np.nan)
-    if not (np.abs(values) <= LARGEST).all():
+    if not np.isfinite(values).all():
         raise InputError(f"{name} must be finite numbers, not {shown(value)}.")
+    if not (np.abs(values) <= LARGEST).all():
+        raise InputError(f"{name} must be at most {LARGEST:g} in size, not {shown(value)}.")
     return values
 
 

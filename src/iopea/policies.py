@@ -22,6 +22,7 @@ from iopea.types import Array, Mask, Policy
 MOST_POINTS = 50_000_000
 MOST_SPACINGS = 1e15  # with more, neighbouring points round to the same number
 SAME_POINT = 1e-9  # points closer than this share of an axis, or of a step, are the same
+_SHORTEST = 1e-31  # so that radii of the net are numbers that can be squared
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 #: Most points of an axis for which a net is counted exactly.
 _COUNTED = 10**6
@@ -143,7 +144,7 @@ class PolicyClass(ABC):
         if not self._has_parameters(policy):
             return False
         net = self.net(self.extent or 1.0)
-        return bool((np.abs(net - np.array(policy)).max(axis=1) <= self._as_written).any())
+        return bool((np.abs(net - np.array(policy)).max(axis=1) <= self.as_written).any())
 
     def outside(self, policies: Array) -> Policy | None:
         """The first of some policies, an array (n, d), that is not in the class; None if all are.
@@ -166,7 +167,8 @@ class PolicyClass(ABC):
         return f"one of its {self.count(self.extent or 1.0):,} policies"
 
     @property
-    def _as_written(self) -> float:
+    def as_written(self) -> float:
+        """Distance within which two policies are the same: people write rounded parameters."""
         return SAME_POINT * max(self.bound, ROUNDING)
 
     @property
@@ -263,6 +265,11 @@ class Box(PolicyClass):
                 raise InputError(f"low is {least}, above high, which is {most}.")
             if math.isinf(most - least):
                 raise InputError(f"The axis from {least} to {most} is too long to measure.")
+            if 0 < most - least < _SHORTEST:
+                raise InputError(
+                    f"The axis from {least} to {most} is too short to measure: give ends that "
+                    f"are equal, or at least {_SHORTEST:g} apart."
+                )
         for axis in range(1, ascending):
             before = max(range(axis), key=lambda other: self.low[other])
             if self.low[before] > self.high[axis]:
@@ -305,7 +312,7 @@ class Box(PolicyClass):
         ways: Array = np.ones(first.size)
         for axis in range(1, self.ascending):
             points = self._points(axis, radius)
-            below = np.searchsorted(first, points + self._as_written, side="right")
+            below = np.searchsorted(first, points + self.as_written, side="right")
             ways, first = np.append(0.0, np.cumsum(ways))[below], points
         return round(float(ways.sum())) * math.prod(sizes[self.ascending :])
 
@@ -350,7 +357,7 @@ class Box(PolicyClass):
 
     def _ascends(self, points: Array) -> Mask:
         first = points[:, : self.ascending]
-        return np.asarray((np.diff(first, axis=1) >= -self._as_written).all(axis=1))
+        return np.asarray((np.diff(first, axis=1) >= -self.as_written).all(axis=1))
 
     def near(self, centres: Array, reach: float, radius: float) -> Array:
         """The points of ``net(radius)`` within ``reach`` of some centre, without building it."""
@@ -368,7 +375,7 @@ class Box(PolicyClass):
         """Whether a policy lies in the box, and on its grid of steps."""
         if not self._has_parameters(policy):
             return False
-        near = self._as_written
+        near = self.as_written
         for axis, value in enumerate(policy):
             low, high = self.low[axis], self.high[axis]
             if not low - near <= value <= high + near:

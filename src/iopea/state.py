@@ -31,6 +31,7 @@ import numpy as np
 from numpy.random import BitGenerator, Generator
 
 from iopea.errors import InputError, shown
+from iopea.model import holds
 from iopea.types import Array, Indices, Mask, State
 
 Value = TypeVar("Value")
@@ -279,15 +280,8 @@ def _block(value: Any) -> np.ndarray | None:
         block = np.array(value)
     except ValueError:  # ragged
         return None
-    if block.dtype.kind not in "biuf" or (block.dtype.kind != "b" and _holds_bool(value)):
-        return None
-    return block
-
-
-def _holds_bool(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return any(map(_holds_bool, value))
-    return isinstance(value, bool)
+    mixed = block.dtype.kind != "b" and holds(value, (bool, np.bool_))
+    return block if block.dtype.kind in "biuf" and not mixed else None
 
 
 def _read(reader: Reader, value: Any) -> Any:

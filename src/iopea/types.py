@@ -155,7 +155,7 @@ def _is_finite(value: object) -> bool:
 
 def _column(name: str, values: ArrayLike) -> Array:
     try:
-        column = np.atleast_1d(real_numbers(values))
+        column = np.atleast_1d(real_numbers(values, flags=True))
     except (TypeError, ValueError, OverflowError):
         raise InputError(
             f"The column {name!r} of a trajectory holds a value that is not a number."

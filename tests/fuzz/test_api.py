@@ -26,7 +26,7 @@ from fuzzing import (
 from iopea import demand, theory
 from iopea.errors import InputError
 from iopea.learners import LEARNERS
-from iopea.model import LARGEST
+from iopea.model import LARGEST, LEAST
 
 LEVELS = {"low": 0, "high": 20, "step": 1}
 LAW = demand.Poisson(mean=3)
@@ -128,7 +128,7 @@ keys(
 keys(
     "HiddenArm",
     iopea.HiddenArm,
-    {"arm": (1, whole(0, 10**18)), "advantage": (0.1, real(1e-300, 0.5))},
+    {"arm": (1, whole(0, 10**18)), "advantage": (0.1, real(LEAST, 0.5))},
 )
 for law, sizes in {
     "Exponential": {"mean": (1, SIZE)},

@@ -255,11 +255,7 @@ class IOPEA(Learner):
 
     def survives(self, policy: Policy | float) -> bool:
         """Whether a policy of the discretised class may still be best."""
-        point = tuple(map(float, np.atleast_1d(policy)))
-        if len(point) != (dimension := self.problem.policy_class.dimension):
-            raise InputError(
-                f"Policy {show_policy(point)} has {len(point)} parameters, not {dimension}."
-            )
+        point = self.problem.as_policy(policy)
         return self._pool.survives(point, self.rule, len(self._records))
 
     @property

@@ -245,7 +245,8 @@ class Listed(Pool):
         return np.asarray(points[apart < reach])
 
     def survives(self, policy: Policy, rule: Rule, epoch: int) -> bool:
-        return bool((self.surviving == np.array(policy)).all(axis=1).any())
+        apart = np.abs(self.surviving - np.array(policy)).max(axis=1)
+        return bool((apart <= self._class.as_written).any())
 
     def estimates(self) -> Estimates:
         return self.evaluator.estimates()

@@ -257,11 +257,13 @@ class System(Model, ABC):
     kind : str. Its name in problem files.
     tables : tuple of str. Tables of a problem file, beside ``[problem]``, that hold the truth.
     holds_stock : bool. Whether its state is stock on hand and on order.
+    truth_type : type. What its simulator must be given as the truth.
     """
 
     kind: ClassVar[str]
     tables: ClassVar[tuple[str, ...]] = ("demand",)
     holds_stock: ClassVar[bool] = False
+    truth_type: ClassVar[type[Any]] = object
 
     @property
     @abstractmethod
@@ -723,6 +725,7 @@ class Problem:
 
     def simulator(self, truth: Any, seed: int = 0, state: Any = None) -> Any:
         """The true system: this problem with its truth; see :meth:`as_state` for its state."""
+        check_kind("The truth", truth, self._system.truth_type)
         simulator: Any = self._system.simulator(self, truth, seed)
         if state is not None:
             simulator.place(self.as_state(state))
@@ -896,7 +899,8 @@ class Simulator(Stateful, ABC):
                 f"Cannot play {shown(steps)} steps at once: play at most {MOST_PLAYED}, several "
                 "times."
             )
-        if not isinstance(policy, tuple) or policy != self.problem.restart_policy:
+        exact = isinstance(policy, tuple) and all(isinstance(value, float) for value in policy)
+        if not exact or policy != self.problem.restart_policy:
             policy = self.problem.as_policy(policy)
         check_kind("until_start", until_start, bool)
         return self._play(policy, int(steps), until_start)

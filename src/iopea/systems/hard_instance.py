@@ -88,6 +88,7 @@ class HardSystem(System):
 
     kind: ClassVar[str] = "hard-instance"
     tables: ClassVar[tuple[str, ...]] = ("hidden",)
+    truth_type: ClassVar[type[Any]] = HiddenArm
 
     policies: Annotated[Count, Field(ge=2)]
     width: Annotated[Count, Field(ge=1)] = 1

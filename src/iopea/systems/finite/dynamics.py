@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from iopea.errors import InputError, shown_path
-from iopea.model import Model
+from iopea.model import Model, real_numbers
 from iopea.types import Array
 
 #: Tolerance for the sum of probabilities.
@@ -21,8 +21,8 @@ _NAMES = ("transitions", "costs")
 def _nested(value: Any) -> Any:
     """Numbers of any shape as nested lists."""
     try:
-        numbers = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+        numbers = real_numbers(value)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("must be numbers, as many in every row.") from None
     if not np.isfinite(numbers).all():
         raise ValueError(f"must be finite numbers, not {numbers[~np.isfinite(numbers)][0]}.")

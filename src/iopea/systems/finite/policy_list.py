@@ -13,6 +13,7 @@ from pydantic import BeforeValidator
 
 from iopea.errors import InputError, ModelMismatchError, shown
 from iopea.information_order import InformationOrder
+from iopea.model import holds
 from iopea.policies import Box, Finite, PolicyClass
 from iopea.problems.base import Constants, Evaluator, PolicyFamily, Problem
 from iopea.systems.finite.estimators import CountedModel, OwnCosts
@@ -26,7 +27,10 @@ MOST_POLICIES, MOST_APART = 2**16, 2**11
 
 def _rows(value: Any) -> Any:
     """Arrays as nested lists, which is how files write them."""
-    return value.tolist() if isinstance(value, np.ndarray) else value
+    rows = value.tolist() if isinstance(value, np.ndarray) else value
+    if holds(rows, (bool, np.bool_, str, bytes)):
+        raise ValueError(f"must be rows of whole numbers, not {shown(value)}.")
+    return rows
 
 
 class Listing:

@@ -66,6 +66,7 @@ class FiniteSystem(System):
 
     kind: ClassVar[str] = "finite-mdp"
     tables: ClassVar[tuple[str, ...]] = ("dynamics",)
+    truth_type: ClassVar[type[Any]] = Dynamics
 
     states: Annotated[Count, Field(ge=1)]
     actions: Annotated[Count, Field(ge=1)]

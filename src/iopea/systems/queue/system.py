@@ -81,6 +81,7 @@ class QueueSystem(System):
 
     kind: ClassVar[str] = "queue"
     tables: ClassVar[tuple[str, ...]] = ()
+    truth_type: ClassVar[type[Any]] = QueueRates
 
     buffer: AtLeastOne
     max_rate: AtLeastOne
