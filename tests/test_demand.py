@@ -359,6 +359,21 @@ def test_a_csv_file_gives_its_values(tmp_path):
     assert set(stream(demand).draw(200)) == {0.5, 4.0, 10.0}
 
 
+@pytest.mark.parametrize("cell", ["1_000", "٥", "one", ""])
+def test_a_cell_that_is_no_plain_number_is_refused(tmp_path, cell):
+    path = tmp_path / "sales.csv"
+    path.write_text(f"day,demand\n1, 3 \n2,{cell}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=f"must have a finite number of at least 0, not '{cell}'"):
+        from_csv(path)
+
+
+def test_one_cell_too_few_is_counted_in_words_that_fit(tmp_path):
+    path = tmp_path / "sales.csv"
+    path.write_text("day,demand\n1\n")
+    with pytest.raises(InputError, match="has 1 cell, but the header has 2"):
+        from_csv(path)
+
+
 def test_a_relative_file_without_a_directory_starts_here(tmp_path, monkeypatch):
     (tmp_path / "sales.csv").write_text("demand\n2\n")
     monkeypatch.chdir(tmp_path)
@@ -384,7 +399,7 @@ def test_a_relative_file_without_a_directory_starts_here(tmp_path, monkeypatch):
             b"demand\n1e999\n",
             "Row 2 of 'PATH' must have a finite number of at least 0, not '1e999'.",
         ),
-        (b"day,demand\n1\n", "Row 2 of 'PATH' has 1 cells, but the header has 2."),
+        (b"day,demand\n1\n", "Row 2 of 'PATH' has 1 cell, but the header has 2."),
     ],
 )
 def test_a_wrong_csv_file_is_refused_in_a_sentence(tmp_path, content, sentence):

@@ -188,7 +188,7 @@ def test_only_policies_of_the_class_are_evaluated(kind, policies):
 
 
 def test_policies_of_a_list_are_evaluated_as_written():
-    problem, truth = iopea.FiniteMDP.example()
+    problem, _ = iopea.FiniteMDP.example()
     listed = problem.policy_class.points
     assert problem.policy_class.outside(listed) is None
     assert problem.policy_class.outside(listed + 1e-12) is None

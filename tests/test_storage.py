@@ -4,12 +4,14 @@ import math
 import os
 import pickle
 import random
+import socket
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from iopea.errors import InputError
-from iopea.storage import _writer, load_state, save_state
+from iopea.storage import _label, _writer, check_writable, load_state, save_state
 
 
 def same(one, other):
@@ -401,16 +403,95 @@ def test_what_a_killed_save_left_is_gone_after_the_next_one(tmp_path):
         [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True
     )
     dead = int(ended.stdout)
-    left = tmp_path / f".state.npz{_writer(dead)}"
-    kept = [
-        tmp_path / f".other.npz{_writer(dead)}",
-        tmp_path / f".state.npz{_writer(os.getppid())}",
+    left = [
+        tmp_path / f".state.npz{_writer(dead, 0)}",
+        tmp_path / f".state.npz{_writer(os.getpid(), 10**9)}",  # an earlier one of the same number
+        tmp_path / f".state.npz{_writer(dead, 0).replace('-0.part', '.part')}",  # of iopea 1
     ]
-    for draft in (left, *kept):
+    kept = [
+        tmp_path / f".other.npz{_writer(dead, 0)}",
+        tmp_path / f".state.npz{_writer(os.getppid(), 0)}",
+    ]
+    for draft in (*left, *kept):
         draft.write_bytes(b"half")
     save_state(STATE, path)
     assert same(STATE, load_state(path))
     assert sorted(tmp_path.iterdir()) == sorted([path, *kept])
+
+
+def test_threads_may_save_one_file(tmp_path):
+    path = tmp_path / "state.npz"
+
+    def save(thread):
+        for number in range(40):
+            save_state({"thread": thread, "number": number}, path)
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(save, range(3)))
+    assert load_state(path)["number"] in range(40)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("size", [240, 255])
+def test_the_longest_names_of_files(tmp_path, size):
+    path = tmp_path / ("é" * 20 + "x" * (size - 40))
+    check_writable(path)
+    (tmp_path / f".{_label(path.name)}{_writer(os.getpid(), 10**9)}").touch()
+    save_state({"a": 1}, path)
+    assert load_state(path) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def bound_socket(path):
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(os.path.relpath(path))  # the names of sockets are short
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+@pytest.mark.parametrize("make", [os.mkfifo, bound_socket, os.mkdir])
+def test_only_files_are_replaced(tmp_path, monkeypatch, make):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "state.npz"
+    make(path)
+    before = path.stat()
+    link = tmp_path / "link.npz"
+    link.symlink_to(path)
+    for target in (path, link):
+        for write in (lambda target: save_state({"a": 1}, target), check_writable):
+            with pytest.raises(InputError, match=r"^Cannot write .*: it is a (device|folder)"):
+                write(target)
+    assert path.stat().st_ino == before.st_ino
+    assert sorted(tmp_path.iterdir()) == [link, path]
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path):
+    (tmp_path / "far").mkdir()
+    path, link = tmp_path / "far" / "state.npz", tmp_path / "link.npz"
+    link.symlink_to(path)
+    for number in (1, 2):
+        save_state({"a": number}, link)
+        assert link.is_symlink()
+        assert not path.is_symlink()
+        assert load_state(path) == load_state(link) == {"a": number}
+    assert list((tmp_path / "far").iterdir()) == [path]
+
+
+def test_links_in_a_circle(tmp_path):
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for write in (lambda target: save_state({"a": 1}, target), check_writable):
+        with pytest.raises(InputError, match="Cannot write"):
+            write(tmp_path / "a")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
+def test_a_private_file_stays_private(tmp_path):
+    path = tmp_path / "state.npz"
+    for mode in (0o600, 0o640, 0o666):
+        path.touch()
+        path.chmod(mode)
+        save_state({"a": 1}, path)
+        assert path.stat().st_mode & 0o777 == mode
 
 
 SAVES = """

@@ -23,7 +23,16 @@ from pydantic import Field, model_validator
 from scipy.special import betainc, betaincc, gammainc, gammaincc, ndtr
 
 from iopea.errors import InputError, shown, shown_path, unknown
-from iopea.model import Model, NonNegative, Number, Positive, Probability, check_choice
+from iopea.model import (
+    Model,
+    NonNegative,
+    Number,
+    Positive,
+    Probability,
+    check_choice,
+    check_file,
+    number_in,
+)
 from iopea.state import Noise, Stateful, parts
 from iopea.types import Array
 
@@ -376,6 +385,7 @@ def _read_column(path: Path, column: str) -> list[float]:
     """The numbers in one column of a CSV file with a header."""
     name = shown_path(path)
     try:
+        check_file(path)
         with path.open(newline="", encoding="utf-8-sig") as lines:
             reader = csv.DictReader(lines)
             if column not in (header := reader.fieldnames or [column]):
@@ -400,10 +410,11 @@ def _cell(row: Mapping[str | None, Any], column: str, place: str, cells: int) ->
     found = sum(value is not None for key, value in row.items() if key is not None)
     found += len(row.get(None, ()))
     if found != cells:
-        raise InputError(f"{place} has {found} cells, but the header has {cells}.")
+        s = "" if found == 1 else "s"
+        raise InputError(f"{place} has {found} cell{s}, but the header has {cells}.")
     text = row[column]
     try:
-        value = float(text or "")
+        value: float = number_in(text or "")
     except ValueError:
         value = math.nan
     if not 0 <= value < math.inf:

@@ -68,7 +68,7 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     >>> str(unknown("rule", "x", ["paired", "theorem"]))
     "Unknown rule 'x': use one of 'paired', 'theorem'."
     """
-    known = sorted(known)
+    known = sorted(set(known))
     near = get_close_matches(name, known, n=1, cutoff=0.5)
     if near:
         return InputError(f"Unknown {kind} {shown(name)}: did you mean {near[0]!r}?")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import stat
 from collections.abc import Callable, Collection, Mapping
 from numbers import Integral, Real
 from pathlib import Path
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from iopea.errors import InputError, shown, unknown
+from iopea.errors import InputError, shown, shown_path, unknown
 
 Value = TypeVar("Value")
 
@@ -41,6 +42,8 @@ _KINDS = {
 LARGEST, MOST_COUNTED = 1e32, 10**18
 #: Smaller numbers above 0 could vanish in the same way.
 LEAST = 1e-40
+#: Most bytes of a file that is read: a problem file, or past demand.
+LARGEST_FILE = 2**26
 #: What NumPy takes as numbers in a list, but is none.
 _NO_NUMBERS = (bool, np.bool_, np.ma.MaskedArray)
 
@@ -185,6 +188,20 @@ def _count(value: Any, least: int = 0, most: float = math.inf) -> int:
     return int(value)
 
 
+def number_in(text: str, kind: Callable[[str], Any] = float) -> Any:
+    """The number that a text is; Python would also take 1_000, and digits of other scripts.
+
+    >>> number_in(" 1e3 "), number_in("12", int)
+    (1000.0, 12)
+    >>> number_in("1_000")
+    Traceback (most recent call last):
+    ValueError: not a number
+    """
+    if "_" in text or not text.isascii():
+        raise ValueError("not a number")
+    return kind(text)
+
+
 def check_count(name: str, value: Any, least: int = 1, most: float = math.inf) -> int:
     """An integer in a range; otherwise an :class:`InputError` that names it."""
     return _checked(name, lambda: _count(value, least, most))
@@ -224,6 +241,17 @@ def check_path(name: str, value: Any) -> Path:
     if not isinstance(value, str | os.PathLike) or "\0" in os.fspath(value):
         raise InputError(f"{name} is {shown(value)}: give the path of a file.")
     return Path(value)
+
+
+def check_file(path: Path, most: float = LARGEST_FILE) -> None:
+    """Refuse to read a device or a pipe, which may have no end, or a file that is too large."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
+        raise InputError(
+            f"Cannot read {shown_path(path)}: it is a device, a pipe or a socket, not a file."
+        )
+    if found.st_size > most:
+        raise InputError(f"Cannot read {shown_path(path)}: it has more than {most:,} bytes.")
 
 
 def check_number(name: str, value: Any) -> float:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from iopea.elimination import RULES
 from iopea.errors import InputError, shown
 from iopea.learners import LEARNERS
-from iopea.model import check_path
+from iopea.model import check_file, check_path
 from iopea.play import PLAYERS
 from iopea.problems.base import FAMILIES
 from iopea.registry import Plugin, Registry, called, digest_of, error_text
@@ -175,6 +175,7 @@ def _of_file(path: Path) -> ModuleType:
     """A file as a module, whose name no other module has; its folder is searched for others."""
     try:
         path = path.resolve()
+        check_file(path)
         name = f"{_FILE}{re.sub(r'[^A-Za-z0-9]', '_', path.stem)}_{digest_of(path.read_bytes())}"
     except FileNotFoundError:
         raise InputError(f"There is no file {shown(str(path))}.") from None

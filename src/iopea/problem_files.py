@@ -22,15 +22,15 @@ import numpy as np
 
 from iopea.errors import InputError, shown, shown_path, unknown
 from iopea.information_order import InformationOrder
-from iopea.model import check_choice, check_path
+from iopea.model import check_choice, check_file, check_path
 from iopea.problems.base import Problem
 from iopea.systems import PROBLEMS
 from iopea.types import Array, Claim, Truth
 
 Content = TypeVar("Content")
 
-#: Bytes of a problem file, and parts of a key in it, at most.
-_LARGEST_FILE, _MOST_PARTS = 2**26, 100
+#: Most parts of a key.
+_MOST_PARTS = 100
 _KEY = re.compile(r"[^\n=\[\]{},#]+")
 
 #: The table of a policy family other than the default of the problem.
@@ -53,13 +53,8 @@ def read_order(path: str | Path) -> OrderTable:
 def _read(source: Path, parse: Callable[[str], Content]) -> Content:
     name = shown_path(source)
     try:
-        with source.open("rb") as file:
-            content = file.read(_LARGEST_FILE + 1)  # a device may have no end
-        if len(content) > _LARGEST_FILE:
-            raise InputError(
-                f"{name} has more than {_LARGEST_FILE:,} bytes: it is no problem file."
-            )
-        text = content.decode().replace("\r\n", "\n")
+        check_file(source)
+        text = source.read_bytes().decode().replace("\r\n", "\n")
     except FileNotFoundError:
         raise InputError(f"There is no file {name}: give the path of a problem file.") from None
     except (UnicodeDecodeError, UnicodeEncodeError) as error:

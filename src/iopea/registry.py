@@ -139,7 +139,9 @@ class Registry(Mapping[str, type[Kind]]):
 
     def named(self, name: object) -> type[Kind]:
         """The class of this name; an unknown one is refused with the nearest."""
-        return self[name]  # type: ignore[index]
+        if not isinstance(name, str):
+            raise self._unknown(name)
+        return self[name]
 
     def made_of(self, given: object) -> Kind:
         """An object from its name, its class, or itself."""

@@ -8,11 +8,14 @@ that no key of a state can be mistaken for either. Pickle is never used.
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import itertools
 import json
 import math
 import os
 import platform
 import re
+import stat
 import time
 import zipfile
 from collections.abc import Iterator
@@ -40,11 +43,16 @@ _MOST_EMPTY = 10**6
 DRAFT = ".part"
 #: Seconds after which the incomplete file of another machine is taken as abandoned.
 _ABANDONED = 60.0
+#: Most bytes of the name of a file, and of a machine, in the name of an incomplete file.
+_LONGEST_LABEL, _LONGEST_MACHINE = 100, 64
+#: Numbers of the incomplete files of this process, and the names of those being written.
+_NUMBERS, _WRITTEN = itertools.count(), set[str]()
 
 
 def save_state(state: State, path: str | Path) -> None:
     """Write a state; an existing file is replaced atomically, or left unchanged on an error."""
     target = _as_path(path)
+    _mode(target)
     if not isinstance(state, dict):
         raise InputError(f"Cannot save {shown(state)}: a state is a dictionary.")
     arrays: list[Any] = []
@@ -54,7 +62,7 @@ def save_state(state: State, path: str | Path) -> None:
         raise InputError(
             "Cannot save this state: it is nested too deeply, or contains itself."
         ) from None
-    clear_drafts(target.parent, target.name)
+    clear_drafts_of(target)
     with writing(target) as file, zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_NESTING, text)
         for number, array in enumerate(arrays):
@@ -64,31 +72,37 @@ def save_state(state: State, path: str | Path) -> None:
 
 @contextlib.contextmanager
 def writing(path: str | Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file for writing; on success, it replaces ``path`` atomically."""
+    """Open a temporary file for writing; on success, it replaces ``path`` atomically.
+
+    A link stays, and what it leads to is replaced. The new file has the mode of the old one.
+    """
     target = Path(path)
-    draft = _draft(target)
+    mode, place = _mode(target), _place(target)
+    draft = _draft(place)
+    _WRITTEN.add(draft.name)
     try:
         with draft.open("wb") as file:
+            if mode is not None:
+                with contextlib.suppress(OSError):  # some file systems have no modes
+                    draft.chmod(mode)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        draft.replace(target)
+        draft.replace(place)
     except OSError as error:
         raise InputError(f"Cannot write {shown_path(target)}: {error.strerror or error}.") from None
     finally:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
+        _WRITTEN.discard(draft.name)
 
 
 def check_writable(path: Path) -> None:
     """Refuse a file that cannot be written, before any work is done; nothing is created."""
     name = shown_path(path)
     try:
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-            _draft(path).stat()  # whose name is longer
-        if path.is_dir():
-            raise InputError(f"Cannot write {name}: it is a folder.")
-        folder = path.parent
+        _mode(path)
+        folder = _place(path).parent
         while not folder.exists():
             folder = folder.parent
     except OSError as error:
@@ -100,29 +114,69 @@ def check_writable(path: Path) -> None:
 def clear_drafts(folder: Path, name: str | None = None) -> None:
     """Delete incomplete files of killed processes in a folder, or those of one file there."""
     for draft in folder.glob(f".*{DRAFT}"):
-        found = re.fullmatch(r"\.(.*)(\.[^.]*\.([0-9]+)\.part)", draft.name, re.DOTALL)
-        if found is None or (name is not None and found[1] != name):
+        found = re.fullmatch(r"\.(.*)(\.[^.]*)\.([0-9]+)(-[0-9]+)?\.part", draft.name, re.DOTALL)
+        if found is None or (name is not None and found[1] != _label(name)):
             continue
         with contextlib.suppress(OSError):  # another process was faster
-            here = found[2] == _writer(int(found[3]))
-            if not _alive(int(found[3])) if here else _age(draft) > _ABANDONED:
+            here = found[2] == f".{_machine()}"
+            if not _alive(int(found[3]), draft.name) if here else _age(draft) > _ABANDONED:
                 draft.unlink()
 
 
-def _draft(path: Path) -> Path:
+def clear_drafts_of(path: Path) -> None:
+    """Delete what killed processes left of a file."""
+    place = _place(path)
+    clear_drafts(place.parent, place.name)
+
+
+def _mode(path: Path) -> int | None:
+    """The mode of the file that is to be replaced, if there is one; it must be a regular file."""
+    name = shown_path(path)
     if not path.name:
-        raise InputError(f"Cannot write {shown_path(path)!r}: give the path of a file.")
-    return path.with_name(f".{path.name}{_writer(os.getpid())}")
+        raise InputError(f"Cannot write {name!r}: give the path of a file.")
+    try:
+        found = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InputError(f"Cannot write {name}: {error.strerror or error}.") from None
+    if stat.S_ISDIR(found):
+        raise InputError(f"Cannot write {name}: it is a folder.")
+    if not stat.S_ISREG(found):
+        raise InputError(f"Cannot write {name}: it is a device, a pipe or a socket, not a file.")
+    return stat.S_IMODE(found)
 
 
-def _writer(process: int) -> str:
+def _place(path: Path) -> Path:
+    """Where a file is, if the path is a link to it."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
+
+
+def _draft(path: Path) -> Path:
+    """A path beside a file, which no other call has."""
+    return path.with_name(f".{_label(path.name)}{_writer(os.getpid(), next(_NUMBERS))}")
+
+
+def _label(name: str) -> str:
+    """The name of a file in that of a draft, which must not be longer than names may be."""
+    encoded = os.fsencode(name)
+    return name if len(encoded) <= _LONGEST_LABEL else hashlib.sha256(encoded).hexdigest()
+
+
+def _writer(process: int, number: int) -> str:
     """The end of the name of a file that a process of this machine is writing."""
-    return f".{re.sub('[^A-Za-z0-9-]', '-', platform.node())}.{process}{DRAFT}"
+    return f".{_machine()}.{process}-{number}{DRAFT}"
 
 
-def _alive(process: int) -> bool:
-    """Whether a process of this machine runs, as far as the system tells."""
-    if os.name != "posix" or process == os.getpid():
+def _machine() -> str:
+    return re.sub("[^A-Za-z0-9-]", "-", platform.node())[:_LONGEST_MACHINE]
+
+
+def _alive(process: int, draft: str) -> bool:
+    """Whether a process of this machine still writes a draft, as far as the system tells."""
+    if process == os.getpid():  # or another one that had the same number
+        return draft in _WRITTEN
+    if os.name != "posix":
         return True
     try:
         os.kill(process, 0)

@@ -218,7 +218,7 @@ def test_names_that_are_no_files_are_refused(tmp_path):
 
 RAGGED = {
     "a longer row": ("sold\n1\n2,3\n", "2 cells"),
-    "a shorter row": ("day,sold\n1,2\n3\n", "1 cells"),
+    "a shorter row": ("day,sold\n1,2\n3\n", "1 cell,"),
     "no cells": ("sold\n\n\n", "is empty"),
     "twice": ("sold,sold\n1,2\n", "2 columns"),
     "text": ("sold\nabc\n", "'abc'"),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import io
+import os
 import re
 import sys
 from typing import Annotated, Any
@@ -25,6 +29,10 @@ from iopea.errors import IopeaError, shown, unknown
 #: Exit status after an interrupt, by the convention of shells, and the message.
 _INTERRUPTED = 130
 _INTERRUPTION = "Interrupted: no report was written."
+#: How writing to a terminal, a pipe or a file that is open may fail.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EPIPE)
+#: A width that output can have.
+_COLUMNS = re.compile("0*[1-9][0-9]{0,4}")
 
 
 class _Commands(TyperGroup):
@@ -70,10 +78,15 @@ def _without_command(
 
 def main() -> None:
     """Run the command line; an error is one sentence on stderr and exit status 2."""
+    _prepare_output()
     try:
         status = app(standalone_mode=False)
     except IopeaError as error:
         _end(f"Error: {error}", 2)
+    except OSError as error:
+        if error.errno not in _UNWRITABLE or error.filename is not None:
+            raise
+        _end_output(error)
     except (KeyboardInterrupt, typer.Abort):
         _end(_INTERRUPTION, _INTERRUPTED)
     except Exception as error:
@@ -84,7 +97,35 @@ def main() -> None:
     else:
         if status == _INTERRUPTED:  # newer versions of Typer turn an interrupt into a status
             _end(_INTERRUPTION, _INTERRUPTED)
+        _finish_output()
         sys.exit(status or 0)
+
+
+def _prepare_output() -> None:
+    """Let no width and no character stand in the way of output, which comes after hours of work."""
+    columns = os.environ.get("COLUMNS")
+    if columns is not None and not _COLUMNS.fullmatch(columns):
+        del os.environ["COLUMNS"]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+
+
+def _finish_output() -> None:
+    """Write out what was printed, while what goes wrong can still be told."""
+    try:
+        if sys.stdout is not None:  # closed by the caller
+            sys.stdout.flush()
+    except OSError as error:
+        _end_output(error)
+
+
+def _end_output(error: OSError) -> None:
+    """End because the output can't be written; whoever closed a pipe has read enough."""
+    with contextlib.suppress(OSError):  # Python writes what is left at its end, to nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        sys.exit(1)
+    _end(f"Error: Cannot write the output: {error.strerror or error}.", 2)
 
 
 def _usage(error: Any) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import iopea
-from iopea.cli.options import AsJson, Import, share, whole
+from iopea.cli.options import AsJson, Import, path, share, whole
 
 #: ``SOME_PAIRS`` of :mod:`iopea.orders.checking`.
 _SOME_PAIRS = 1000
@@ -17,7 +17,10 @@ _SOME_PAIRS = 1000
 
 def check_order(
     file: Annotated[
-        Path, typer.Argument(help="A problem file; its table [order] may hold the claim to test.")
+        Path,
+        typer.Argument(
+            parser=path, help="A problem file; its table [order] may hold the claim to test."
+        ),
     ],
     pairs: Annotated[
         int, whole("--pairs", 1, help="Largest number of pairs to test.")

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
-from iopea.cli.options import Cluster, FirstSeed, Horizon, Import, Out, Seeds, Workers
+from iopea.cli.options import Cluster, FirstSeed, Horizon, Import, Out, Seeds, Workers, path
 from iopea.errors import InputError
 
 
 def compare(
-    files: Annotated[list[Path], typer.Argument(help="Problem files.")],
+    files: Annotated[list[Path], typer.Argument(parser=path, help="Problem files.")],
     learners: Annotated[
         str, typer.Option(help="Names separated by commas; all are tested against the first.")
     ] = "iopea,optimal",

@@ -14,7 +14,17 @@ from typing import Annotated, Any
 import typer
 
 import iopea
-from iopea.cli.options import MOST_WORKERS, AsJson, Horizon, Import, Seeds, positive, share, whole
+from iopea.cli.options import (
+    MOST_WORKERS,
+    AsJson,
+    Horizon,
+    Import,
+    Seeds,
+    path,
+    positive,
+    share,
+    whole,
+)
 from iopea.errors import InputError, shown, unknown
 
 #: Largest number of parameters of a policy that are shown individually.
@@ -24,7 +34,9 @@ _MOST_SHOWN = 8
 def learn(
     file: Annotated[
         Path | None,
-        typer.Argument(help="A problem file; default: the paper's small inventory setting."),
+        typer.Argument(
+            parser=path, help="A problem file; default: the paper's small inventory setting."
+        ),
     ] = None,
     learner: Annotated[
         str, typer.Option(help="Name of the learner, as listed by `iopea learners`.")
@@ -88,7 +100,10 @@ def learn(
         ),
     ] = 0,
     plot: Annotated[
-        Path | None, typer.Option(help="Write a figure of survivors and average cost to this file.")
+        Path | None,
+        typer.Option(
+            parser=path, help="Write a figure of survivors and average cost to this file."
+        ),
     ] = None,
     modules: Import = None,
     as_json: AsJson = False,
@@ -153,8 +168,10 @@ def learn(
 
 def _numbers(option: str, text: str) -> tuple[float, ...]:
     """Parameters of a policy, or quantities, separated by commas."""
+    from iopea.model import number_in
+
     try:
-        return tuple(float(part) for part in text.split(","))
+        return tuple(number_in(part) for part in text.split(","))
     except ValueError:
         raise InputError(
             f"--{option} takes numbers separated by commas, such as 12 or 4,18, not {shown(text)}."
@@ -167,7 +184,7 @@ def _settings(kind: type[iopea.Learner], given: dict[str, Any], pairs: list[str]
     for name in given:
         if name not in known:
             raise InputError(f"--{name} is not a setting of {kind.name}.")
-    chosen = dict(given)
+    chosen: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         name = name.strip()
@@ -175,15 +192,23 @@ def _settings(kind: type[iopea.Learner], given: dict[str, Any], pairs: list[str]
             raise InputError(f"--set takes NAME=VALUE, not {shown(pair)}.")
         if name not in known:
             raise unknown(f"setting of {kind.name}", name, known)
+        if name in chosen or name in given:
+            other = f"--{name}" if name in given else "--set"
+            raise InputError(
+                f"{name} is given twice, by {other} and by --set: leave out one of them."
+            )
         try:
-            chosen[name] = tomllib.loads(f"value = {value}")["value"]
+            found = tomllib.loads(f"value = {value}")
         except tomllib.TOMLDecodeError:
-            chosen[name] = value.strip()
+            found = {"value": value.strip()}
         except (ValueError, RecursionError):  # too many digits, or too deep
             raise InputError(
                 f"--set {name} takes a number, a word or a list, not {shown(value)}."
             ) from None
-    return chosen
+        if len(found) > 1:  # of several lines
+            raise InputError(f"--set {name} takes one value, not {shown(value)}.")
+        chosen[name] = found["value"]
+    return {**given, **chosen}
 
 
 def _run_seeds(

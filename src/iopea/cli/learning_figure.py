@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from iopea.errors import InputError, shown_path
 from iopea.policies import PolicyClass
 from iopea.simulate import BestInClass
-from iopea.storage import check_writable, clear_drafts, writing
+from iopea.storage import check_writable, clear_drafts_of, writing
 from iopea.types import RunResult
 
 _RANGE = "#4477aa"
@@ -73,7 +73,7 @@ def draw_learning(
             raise InputError(
                 f"Cannot draw to {shown_path(path)}: {error.strerror or error}."
             ) from None
-        clear_drafts(path.parent, path.name)
+        clear_drafts_of(path)
         with writing(path) as file:
             figure.savefig(file, format=path.suffix[1:].lower(), dpi=150, metadata=metadata)
 

@@ -63,12 +63,21 @@ def positive(option: str, **more: Any) -> Any:
     return typer.Option(option, parser=_reading(float, check), **more)
 
 
+def path(text: object) -> Path:
+    """The path of a file or a folder, as an option or an argument takes it."""
+    if text == "":
+        raise RefusalError("A path is '', which is empty: give the path of a file or a folder.")
+    return Path(str(text))
+
+
 def _reading(read: Callable[[str], Any], check: Callable[[object], Any]) -> Callable[..., Any]:
     """A parser of text; what cannot be read is left to the check, whose sentence shows it."""
 
     def number(value: object) -> Any:  # some versions of Typer show this name in the help
+        from iopea.model import number_in
+
         with contextlib.suppress(ValueError):
-            value = read(value) if isinstance(value, str) else value
+            value = number_in(value, read) if isinstance(value, str) else value
         try:
             return check(value)
         except InputError as error:
@@ -90,7 +99,10 @@ Horizon = Annotated[int, whole("--horizon", 1, MOST_STEPS, help="Steps of each r
 Seeds = Annotated[int, whole("--seeds", 1, MOST_SEEDS, help="Number of independent runs.")]
 FirstSeed = Annotated[int, whole("--first-seed", help="Seed of the first run.")]
 Out = Annotated[
-    Path, typer.Option(help="Folder of results and report; an interrupted run continues there.")
+    Path,
+    typer.Option(
+        parser=path, help="Folder of results and report; an interrupted run continues there."
+    ),
 ]
 Workers = Annotated[
     int,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from iopea.cli.options import MOST_SEEDS, Cluster, FirstSeed, Import, Out, Workers, whole
+from iopea.cli.options import MOST_SEEDS, Cluster, FirstSeed, Import, Out, Workers, path, whole
 from iopea.errors import InputError, shown, unknown
 
 _ALL, _PAPER = "all", "paper"
@@ -53,7 +53,7 @@ def reproduce(
         bool, typer.Option("--stored", help="Run nothing: report the finished results.")
     ] = False,
     document: Annotated[
-        Path | None, typer.Option(help="Also write the report to this Markdown file.")
+        Path | None, typer.Option(parser=path, help="Also write the report to this Markdown file.")
     ] = None,
     modules: Import = None,
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from iopea.cli.options import Cluster, Workers
+from iopea.cli.options import Cluster, Workers, path
 from iopea.errors import InputError, unknown
 
 
@@ -29,12 +29,15 @@ def validate(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(help="Folder of results; default: out/validation-quick or -full."),
+        typer.Option(
+            parser=path, help="Folder of results; default: out/validation-quick or -full."
+        ),
     ] = None,
     workers: Workers = 0,
     cluster: Cluster = None,
     document: Annotated[
-        Path | None, typer.Option(help="Also write the document to this Markdown file.")
+        Path | None,
+        typer.Option(parser=path, help="Also write the document to this Markdown file."),
     ] = None,
 ) -> None:
     """Measure the guarantees of the library. The exit status is 1 if one does not hold.

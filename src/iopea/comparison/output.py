@@ -7,7 +7,7 @@ from pathlib import Path
 from iopea.comparison.formats import to_csv, to_html, to_latex, to_markdown
 from iopea.comparison.tables import Figure, Report, Table
 from iopea.errors import InputError, shown_path
-from iopea.storage import check_writable, clear_drafts, writing
+from iopea.storage import check_writable, clear_drafts_of, writing
 
 #: The HTML page of the whole report.
 PAGE = "report.html"
@@ -76,6 +76,6 @@ def _write(path: Path, content: bytes) -> None:
         raise InputError(
             f"Cannot make {shown_path(path.parent)}: {error.strerror or error}."
         ) from None
-    clear_drafts(path.parent, path.name)
+    clear_drafts_of(path)
     with writing(path) as file:
         file.write(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -9,7 +10,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, StrictBool, model_validator
 
 from iopea.errors import InputError, shown_path
-from iopea.model import Model, real_numbers
+from iopea.model import Model, check_file, real_numbers
 from iopea.types import Array
 
 #: Tolerance for the sum of probabilities.
@@ -64,10 +65,13 @@ class Dynamics(Model):
             raise ValueError(f"Give the dynamics by 'file' or by {given[0]!r}, not by both.")
         path = Path(str(values["file"]))
         try:
+            check_file(path, most=math.inf)
             with np.load(path, allow_pickle=False) as arrays:
                 read = {name: arrays[name] for name in _NAMES}
         except FileNotFoundError:
             raise InputError(f"There is no file '{shown_path(path)}': give an .npz file.") from None
+        except InputError:
+            raise
         except Exception:  # a file of another kind may raise anything
             raise InputError(
                 f"Cannot read '{shown_path(path)}': give an .npz file with the arrays transitions "
