@@ -123,6 +123,10 @@ def test_a_state_without_some_part_or_of_another_schema_is_refused():
             fresh.load_state_dict({other: part for other, part in state.items() if other != key})
     with pytest.raises(InputError, match="schema is 8: this version of iopea reads schema"):
         fresh.load_state_dict({**state, "schema": 8})
+    for odd in (10**5000, np.array([]), np.arange(9), None, 9.5, "9", True, {}, np.timedelta64(9)):
+        with pytest.raises(InputError, match="a state whose schema is") as refusal:
+            fresh.load_state_dict({**state, "schema": odd})
+        assert len(str(refusal.value)) < 250
     for odd in (None, [], 3, "state", np.arange(3)):
         with pytest.raises(InputError, match="a state is a dictionary"):
             fresh.load_state_dict(odd)

@@ -9,6 +9,7 @@ from pydantic import field_validator
 
 import iopea
 from iopea.demand import LAWS
+from iopea.errors import unknown
 from iopea.model import Model
 
 SOURCE = Path(iopea.__file__).parent
@@ -83,3 +84,8 @@ def test_a_sentence_has_the_key_once(size, sentence):
     with pytest.raises(iopea.InputError) as caught:
         Example(size=size)
     assert str(caught.value) == sentence
+
+
+def test_a_list_of_known_names_has_each_of_them_once():
+    sentence = str(unknown("row", "nosuch", ["ucrl2", "erm", "ucrl2"]))
+    assert sentence == "Unknown row 'nosuch': use one of 'erm', 'ucrl2'."

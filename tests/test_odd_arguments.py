@@ -1,5 +1,6 @@
 """Arguments of a wrong kind get a sentence that names them, and nothing odd is taken silently."""
 
+import pickle
 import warnings
 from datetime import date
 from decimal import Decimal
@@ -239,3 +240,19 @@ def test_the_largest_costs_and_levels_are_computed_without_a_warning(cost, high,
 
 def test_a_negative_zero_is_zero():
     assert SHOP.simulator(Uniform(low=0, high=-0.0)).play((5.0,), 5).costs.size == 5
+
+
+def test_the_columns_of_a_trajectory_stay_as_they_were_checked():
+    learner, path = IOPEA(SHOP), street().play((5.0,), 3).trajectory
+    with pytest.raises(TypeError):
+        path.columns["sales"] = np.array(["x"])
+    with pytest.raises(AttributeError):
+        path.columns = None
+    with pytest.raises(ValueError, match="read-only"):
+        path.columns["sales"][0] = 9.0
+    assert dict(path.columns).keys() == {"stock", "sales"}
+    copied = pickle.loads(pickle.dumps(path))
+    assert copied.policy == path.policy
+    assert all((copied[name] == path[name]).all() for name in path.columns)
+    learner.tell(Trajectory(learner.ask().policy, stock=[3.0], sales=[1.0]))
+    assert learner.steps == 1

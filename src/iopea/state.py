@@ -31,7 +31,7 @@ import numpy as np
 from numpy.random import BitGenerator, Generator
 
 from iopea.errors import InputError, shown
-from iopea.model import holds
+from iopea.model import holds, is_whole
 from iopea.types import Array, Indices, Mask, State
 
 Value = TypeVar("Value")
@@ -185,10 +185,11 @@ def restore(owner: Stateful, state: State) -> None:
 
 def check_schema(state: Any, schema: int) -> None:
     """Refuse a state that another version of iopea wrote."""
-    if isinstance(state, dict) and state.get("schema") != schema:
+    found = state.get("schema") if isinstance(state, dict) else schema
+    if not is_whole(found) or found != schema:
         raise InputError(
-            f"Cannot load a state whose schema is {state.get('schema')!r}: this version of iopea "
-            f"reads schema {schema}. Tell the records to a new learner instead."
+            f"Cannot load a state whose schema is {shown(found)}: this version of iopea reads "
+            f"schema {schema}. Tell the records to a new learner instead."
         )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, Literal, Protocol, cast
 
 import numpy as np
@@ -88,16 +89,21 @@ class Trajectory:
     (2, (3.1,))
     """
 
-    __slots__ = ("_policy", "columns")
+    __slots__ = ("_columns", "_policy")
 
     def __init__(self, policy: ArrayLike | Controller, **columns: ArrayLike) -> None:
         self._policy = policy if isinstance(policy, Controller) else _as_policy(policy)
-        self.columns: dict[str, Array] = {
+        self._columns: dict[str, Array] = {
             name: _column(name, values) for name, values in columns.items()
         }
-        lengths = {name: values.size for name, values in self.columns.items()}
+        lengths = {name: values.size for name, values in self._columns.items()}
         if len(set(lengths.values())) > 1:
             raise InputError(f"The columns of a trajectory differ in length: {lengths}.")
+
+    @property
+    def columns(self) -> Mapping[str, Array]:
+        """The columns by their names, read-only."""
+        return MappingProxyType(self._columns)
 
     @property
     def policy(self) -> Policy:
@@ -112,15 +118,15 @@ class Trajectory:
         return self._policy
 
     def __len__(self) -> int:
-        return next((values.size for values in self.columns.values()), 0)
+        return next((values.size for values in self._columns.values()), 0)
 
     def part(self, first: int, last: int) -> Trajectory:
         """The steps from ``first`` up to, but not including, ``last``."""
-        columns = {name: values[first:last] for name, values in self.columns.items()}
+        columns = {name: values[first:last] for name, values in self._columns.items()}
         return Trajectory(self._policy, **columns)
 
     def __getitem__(self, name: str) -> Array:
-        return self.columns[name]
+        return self._columns[name]
 
     def __repr__(self) -> str:
         """The policy and the first values of each column.
@@ -132,7 +138,7 @@ class Trajectory:
         columns = (
             f"{name} {' '.join(f'{value:.6g}' for value in values[:_FIRST])}"
             f"{' ...' if values.size > _FIRST else ''}"
-            for name, values in self.columns.items()
+            for name, values in self._columns.items()
         )
         return f"Trajectory({played}, {len(self)} steps: {', '.join(columns)})"
 

@@ -179,7 +179,8 @@ class Learner(Stateful, ABC):
             if state.get(key) != mine:
                 where, theirs, own = first_difference(key, state.get(key), mine)
                 raise InputError(
-                    f"Cannot load a state whose {where} is {theirs!r}: this learner's is {own!r}."
+                    f"Cannot load a state whose {where} is {shown(theirs)}: this learner's is "
+                    f"{shown(own)}."
                 )
         before = self._state()
         try:

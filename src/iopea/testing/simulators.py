@@ -103,7 +103,7 @@ def simulator_returns(problem: Problem, truth: Truth) -> None:
         require_same(
             {**_roll_out(twin, [(back, steps)]), "state_dict()": twin.state_dict()},
             {
-                "columns": way.trajectory.columns,
+                "columns": dict(way.trajectory.columns),
                 "costs": way.costs,
                 "state_dict()": system.state_dict(),
             },
