@@ -46,6 +46,7 @@ ODD = {
     "complex": 1j,
     "a date": datetime.date(2020, 1, 1),
     "a NumPy date": np.datetime64("2020-01-01"),
+    "a span of time": np.timedelta64(5, "D"),
     "no list": [],
     "no table": {},
     "ragged": [[1], [2, 3]],
@@ -72,7 +73,7 @@ def real(low=-LARGEST, high=LARGEST):
     """Numbers in a range."""
 
     def right(value):
-        if not isinstance(value, Real) or isinstance(value, bool) or value is np.ma.masked:
+        if not isinstance(value, Real) or isinstance(value, bool | np.timedelta64):
             return False
         value = float(value) if isinstance(value, np.floating) else value
         return bool(low <= value <= high)
@@ -84,7 +85,9 @@ def whole(low=0, high=math.inf):
     """Integers in a range."""
 
     def right(value):
-        return isinstance(value, Integral) and not isinstance(value, bool) and low <= value <= high
+        if not isinstance(value, Integral) or isinstance(value, bool | np.timedelta64):
+            return False
+        return low <= value <= high
 
     return right
 

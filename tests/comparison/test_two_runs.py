@@ -41,7 +41,7 @@ def started(tmp_path):
 
 def test_the_second_run_is_told_who_uses_the_folder_until_the_first_is_killed(iopea, started):
     process, out = started
-    draft = out / "tasks" / f".some.parquet{_writer(process.pid)}"
+    draft = out / "tasks" / f".some.parquet{_writer(process.pid, 0)}"
     draft.write_bytes(b"half")
     before = (out / "manifest.json").read_bytes()
     short = ["--horizon", "50", "--seeds", "2", "--out", out]
