@@ -1,7 +1,7 @@
 """How cheap fitted levels are on generated tables with a calendar and trends, against the truth.
 
-``python benchmarks/backtest_quality.py [TABLES] [ITEMS] [FIRST_SEED] [FREQUENCY]``: the last year of
-three (of weeks, or days) is scored on what was really wanted. ``true law`` is a level chosen in the
+``python benchmarks/backtest_quality.py [TABLES] [ITEMS] [FIRST_SEED] [FREQUENCY]``: the last part
+of the weeks, or days, is scored on what was really wanted. ``true law`` is a level chosen in the
 same way, but fed the true factors and law of demand.
 """
 
@@ -37,12 +37,11 @@ class TrueLaw:
         """The best level for the mean of the periods that an order must last for."""
         size, means = self._of[item.name]
         ahead = means[period - self._first :][: item.lasts].mean()
-        return self._level(
-            item.name, round(float(ahead), 3), size, tuple(sorted(item.row.items(), key=str))
-        )
+        return self._level(round(float(ahead), 3), size, tuple(sorted(item.row.items(), key=str)))
 
+    @staticmethod
     @cache
-    def _level(self, name, mean, size, row):
+    def _level(mean, size, row):
         path = count_quantiles(mean, size, (np.arange(PATH) + 0.5) / PATH)[ORDER]
         shop = ItemShop.of(dict(row), family_named("base-stock"), path, True)
         net = shop.coarse()

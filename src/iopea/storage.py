@@ -111,6 +111,15 @@ def check_writable(path: Path) -> None:
         raise InputError(f"Cannot write {name}: {shown_path(folder)} can't be written to.")
 
 
+def make_folder_of(path: Path) -> None:
+    """Make the folder of a file, if it is not there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        folder = shown_path(path.parent)
+        raise InputError(f"Cannot make {folder}: {error.strerror or error}.") from None
+
+
 def clear_drafts(folder: Path, name: str | None = None) -> None:
     """Delete incomplete files of killed processes in a folder, or those of one file there."""
     for draft in folder.glob(f".*{DRAFT}"):

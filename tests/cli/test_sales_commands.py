@@ -18,7 +18,7 @@ def files(tmp_path_factory):
 
 
 def test_fit_writes_a_plan(iopea, files, tmp_path):
-    out = tmp_path / "plan.csv"
+    out = tmp_path / "new" / "plan.csv"
     given = ("fit", files / "history.csv", "--items", files / "items.csv", "--workers", 1)
     status, said, _ = iopea(*given, "--out", out)
     assert status == 0
@@ -70,7 +70,7 @@ def test_backtest_says_first_where_it_lost(iopea, files, tmp_path):
     ("options", "words"),
     [
         (("fit", "{h}", "--items", "{i}", "--out", "plan.xlsx"), "plan.xlsx"),
-        (("fit", "{h}", "--items", "{i}", "--out", "no/such/plan.csv"), "no"),
+        (("fit", "{h}", "--items", "", "--out", "plan.csv"), "empty"),
         (("fit", "none.csv", "--items", "{i}", "--out", "{o}"), "none.csv"),
         (("fit", "{h}", "--items", "{i}", "--out", "{o}", "--column", "sales"), "OURS=THEIRS"),
         (("fit", "{h}", "--items", "{i}", "--out", "{o}", "--memory", "long"), "half-life"),

@@ -58,7 +58,7 @@ def test_the_second_run_is_told_who_uses_the_folder_until_the_first_is_killed(io
     # Nothing was touched, and what is finished can be read meanwhile.
     assert draft.exists()
     assert (out / "manifest.json").read_bytes() == before
-    assert len(Store(out, ABOUT, alone=False)) == 0
+    assert len(Store(out, ABOUT, alone=False)) <= 1  # the first one may have found the best level
     assert process.poll() is None
     process.kill()
     process.wait()

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from iopea.cli.options import Import, Workers
+from iopea.cli.options import Import, Workers, path
 from iopea.cli.sales import (
     Calendar,
     Columns,
@@ -36,7 +36,9 @@ def backtest(
             "moving-average, history. All are compared to the first."
         ),
     ] = "iopea,order-up-to,moving-average,history",
-    out: Annotated[Path, typer.Option(help="Folder of the report.")] = Path("out/backtest"),
+    out: Annotated[Path, typer.Option(parser=path, help="Folder of the report.")] = Path(
+        "out/backtest"
+    ),
     calendar: Calendar = "auto",
     memory: Memory = "auto",
     no_forecast: NoForecast = False,

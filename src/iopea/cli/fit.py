@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from iopea.cli.options import Import, Workers, share
+from iopea.cli.options import Import, Workers, path, share
 from iopea.cli.sales import (
     Calendar,
     Columns,
@@ -28,7 +28,8 @@ def fit(
     history: History,
     items: Items,
     out: Annotated[
-        Path, typer.Option(metavar="PLAN", help="The plan: a CSV, Parquet or Arrow file.")
+        Path,
+        typer.Option(parser=path, metavar="PLAN", help="The plan: a CSV, Parquet or Arrow file."),
     ],
     family: Annotated[
         str, typer.Option(help="Kind of policies: base-stock, capped-base-stock, s-S, your own.")

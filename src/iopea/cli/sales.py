@@ -9,13 +9,18 @@ from typing import Annotated
 
 import typer
 
+from iopea.cli.options import path
 from iopea.errors import InputError, shown
 
 History = Annotated[
-    Path, typer.Argument(help="Sales by item and period: a CSV, Parquet or Arrow file.")
+    Path,
+    typer.Argument(parser=path, help="Sales by item and period: a CSV, Parquet or Arrow file."),
 ]
 Items = Annotated[
-    Path, typer.Option(help="The items, their lead times and costs: a CSV, Parquet or Arrow file.")
+    Path,
+    typer.Option(
+        parser=path, help="The items, their lead times and costs: a CSV, Parquet or Arrow file."
+    ),
 ]
 Calendar = Annotated[
     str,

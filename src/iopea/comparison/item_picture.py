@@ -9,7 +9,7 @@ import numpy as np
 
 from iopea.comparison.figures import drawing
 from iopea.errors import InputError
-from iopea.storage import writing
+from iopea.storage import clear_drafts_of, make_folder_of, writing
 from iopea.tables.calendar import WEEKDAYS
 from iopea.tables.fit import Fit, Plan
 from iopea.tables.reading import DS
@@ -48,6 +48,8 @@ def draw_item(plan: Plan, unique_id: str, path: str | Path) -> None:
         for axes in panels.ravel():
             label_ticks(axes.yaxis)
         canvas.suptitle(f"{unique_id}: {found.row['verdict']}", fontsize=10)
+        make_folder_of(target)
+        clear_drafts_of(target)
         with writing(target) as file:
             canvas.savefig(file, format=target.suffix[1:], dpi=200)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from iopea.comparison.formats import to_csv, to_html, to_latex, to_markdown
 from iopea.comparison.tables import Figure, Report, Table
 from iopea.errors import InputError, shown_path
-from iopea.storage import check_writable, clear_drafts_of, writing
+from iopea.storage import check_writable, clear_drafts_of, make_folder_of, writing
 
 #: The HTML page of the whole report.
 PAGE = "report.html"
@@ -70,12 +70,7 @@ def _picture_beside(document: Path, figure: Figure) -> list[str]:
 
 def _write(path: Path, content: bytes) -> None:
     """Write a file and make its folder; what can't be written is an InputError."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"Cannot make {shown_path(path.parent)}: {error.strerror or error}."
-        ) from None
+    make_folder_of(path)
     clear_drafts_of(path)
     with writing(path) as file:
         file.write(content)

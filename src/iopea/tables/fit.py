@@ -22,7 +22,7 @@ import polars as pl
 from iopea.errors import InputError, IopeaError
 from iopea.model import check_choice, check_count, check_share
 from iopea.seeds import seed_for
-from iopea.storage import writing
+from iopea.storage import clear_drafts_of, make_folder_of, writing
 from iopea.tables.borrow import FEW, Prior, borrows, fit_prior
 from iopea.tables.certificate import FEWEST_PERIODS, FEWEST_SALES, reach, trust
 from iopea.tables.frames import suffix_of
@@ -154,8 +154,11 @@ class Plan:
 
 def write_table(table: pl.DataFrame, path: str | Path) -> None:
     """Write a table to a CSV, Parquet or Arrow file, whole or not at all."""
-    suffix = suffix_of("plan", Path(path))
-    with writing(path) as file:
+    target = Path(path)
+    suffix = suffix_of("plan", target)
+    make_folder_of(target)
+    clear_drafts_of(target)
+    with writing(target) as file:
         if suffix == ".csv":
             table.write_csv(file)
         elif suffix == ".parquet":

@@ -34,8 +34,8 @@ def family_named(kind: str) -> type[OrderingFamily]:
     family = FAMILIES.named(kind)
     if not issubclass(family, OrderingFamily) or family.made_for is not LostSalesSystem:
         raise InputError(
-            f"Policies of the kind {kind!r} are not for a shop with one supplier: choose "
-            "'base-stock', 'capped-base-stock' or 's-S'."
+            f"The kind {kind!r} is not for a shop with one supplier: choose 'base-stock', "
+            "'capped-base-stock' or 's-S'."
         )
     family.around(Levels(low=0, high=1, step=1), 0)
     return family

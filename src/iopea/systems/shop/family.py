@@ -82,8 +82,8 @@ class OrderingFamily(PolicyFamily):
     def around(cls, levels: Levels, lead_time: int) -> Self:
         """The family for a shop of one supplier whose inventory position stays in this range."""
         raise InputError(
-            f"Policies of the kind {cls.kind!r} can't be fitted to a table of sales: they don't "
-            "say which ranges of theirs go with a range of levels."
+            f"The kind {cls.kind!r} can't be fitted to a table of sales: it does not say which "
+            "ranges of its parameters go with a range of levels."
         )
 
     def check_system(self, system: Any) -> None:
