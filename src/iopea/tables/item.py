@@ -117,7 +117,7 @@ def items_of(sales: Sales) -> Iterator[Item]:
         for name in ("sales", "stock", "on_hand", "on_order")
     }
     censored, periods = history["censored"].to_numpy(), history["period"].to_numpy()
-    edges = np.flatnonzero(np.append(True, names[1:] != names[:-1]))
+    edges = np.flatnonzero(np.append(names.size > 0, names[1:] != names[:-1]))
     for first, last in zip(edges, np.append(edges[1:], names.size), strict=True):
         part = np.flatnonzero(told[first:last]) + first
         stock = None if values["stock"] is None else values["stock"][part]
