@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,7 @@ def items_of(sales: Sales) -> Iterator[Item]:
     }
     censored, periods = history["censored"].to_numpy(), history["period"].to_numpy()
     edges = np.flatnonzero(np.append(names.size > 0, names[1:] != names[:-1]))
-    for first, last in zip(edges, np.append(edges[1:], names.size), strict=True):
+    for first, last in pairwise([*edges.tolist(), names.size]):
         part = np.flatnonzero(told[first:last]) + first
         stock = None if values["stock"] is None else values["stock"][part]
         sold: Array = values["sales"][part]  # type: ignore[index]
