@@ -10,18 +10,19 @@ import importlib
 import importlib.util
 import re
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
 from iopea.elimination import RULES
-from iopea.errors import InputError, shown
+from iopea.errors import InputError, IopeaError, shown
 from iopea.learners import LEARNERS
 from iopea.model import check_file, check_path
 from iopea.play import PLAYERS
 from iopea.problems.base import FAMILIES
-from iopea.registry import Plugin, Registry, called, digest_of, error_text
+from iopea.registry import Plugin, Registry, called, digest_of, error_text, root_of
 from iopea.systems import PROBLEMS
 
 AnyClass = TypeVar("AnyClass", bound=type[Any])
@@ -32,6 +33,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
 }
 #: Beginning of the names of modules that are files, which no other module has.
 _FILE = "iopea_import_"
+_IOPEA = root_of(__name__)
 
 
 def register(kind: AnyClass) -> AnyClass:
@@ -70,13 +72,51 @@ def import_plugins(modules: Iterable[str]) -> None:
         else:
             module = _of_name(name, Path.cwd())
         part = f"{module.__name__}."
-        if _registered() == before and not any(
-            f"{kind.__module__}.".startswith(part) for kind in before
-        ):
+        known = any(f"{kind.__module__}.".startswith(part) for kind in before)
+        declared = any(registry.declares(module) for registry in REGISTRIES.values())
+        if _registered() == before and not known and not declared:
             raise InputError(
                 f"The module {shown(name)} registers nothing: put @iopea.register before the "
                 "classes in it."
             )
+
+
+def failure(error: BaseException) -> str:
+    """An error as the end of a sentence, with the place where it arose.
+
+    That is the innermost line of a plug-in, or else of anything but iopea.
+    """
+    if isinstance(error, IopeaError):  # a sentence of its own
+        return f"{type(error).__name__}: {error}"
+    lines, plugins = _lines_of(error), _plugin_roots()
+    for ours in (
+        [line for line in lines if line[0] in plugins],
+        [line for line in lines if line[0] != _IOPEA],
+        lines,
+    ):
+        if ours:
+            _, file, number = ours[-1]
+            return f"{error_text(error)} ({Path(file).name}, line {number})."
+    return f"{error_text(error)}."
+
+
+def is_of_plugin(error: BaseException) -> bool:
+    """Whether an error arose in a plug-in, or in a library that it called, and not in iopea."""
+    plugins = _plugin_roots()
+    roots = [root for root, _, _ in _lines_of(error) if root in {_IOPEA, *plugins}]
+    return bool(roots) and roots[-1] in plugins
+
+
+def _plugin_roots() -> set[str]:
+    return {root for registry in REGISTRIES.values() for root in registry.packages} - {_IOPEA}
+
+
+def _lines_of(error: BaseException) -> list[tuple[str, str, int]]:
+    """Top-level package, file and number of the lines an error passed through, innermost last."""
+    return [
+        (root_of(str(frame.f_globals.get("__name__", ""))), frame.f_code.co_filename, number)
+        for frame, number in traceback.walk_tb(error.__traceback__)
+    ]
 
 
 def plugins_of(

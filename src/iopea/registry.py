@@ -22,9 +22,10 @@ from importlib.metadata import EntryPoint, entry_points
 from inspect import isabstract
 from operator import attrgetter
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from iopea.errors import InputError, shown, unknown
+from iopea.errors import InputError, shown, shown_path, unknown
 
 Kind = TypeVar("Kind")
 
@@ -52,7 +53,8 @@ class Plugin:
     name : str. Its name there.
     module : str. The module that it is defined in.
     file : str, optional. The file of that module.
-    digest : str. Digest of what the file says; empty if there is none.
+    digest : str. Digest of what the files of its package say, or its file if it is in none; empty
+        if there is none.
     """
 
     group: str
@@ -106,12 +108,22 @@ class Registry(Mapping[str, type[Kind]]):
             return
         if name in self.built_in:
             raise InputError(f"Cannot register {called(kind)}: {self._taken(name)}.")
+        where = f"Cannot register {called(kind)} of {_place(plugin)}"
+        for entry in self._declared.get(name, ()):
+            if root_of(entry.module) != root_of(plugin.module):
+                raise InputError(
+                    f"{where}: {_package(entry)} ({entry.value}) has a {self.what} {name!r} "
+                    "already, so give it another name, or uninstall the package."
+                )
         before = self.registered.get(name)
-        if before is not None and not _same(self._plugins[before], plugin, before, kind):
-            raise InputError(
-                f"Cannot register {called(kind)}: the {self.what} {name!r} is already that of the "
-                f"module {self._plugins[before].module}, so give it another name."
-            )
+        if before is not None:
+            if not _same(self._plugins[before], plugin, before, kind):
+                raise InputError(
+                    f"{where}: the {self.what} {name!r} is already that of "
+                    f"{_place(self._plugins[before])}, so give it another name."
+                )
+            _digest_in.cache_clear()  # defined anew, as after a change
+            plugin = self._plugin_of(kind)
         self._plugins[kind] = plugin
         self.registered[name] = kind
 
@@ -147,14 +159,25 @@ class Registry(Mapping[str, type[Kind]]):
         """An object from its name, its class, or itself."""
         if isinstance(given, self.base):
             return cast(Kind, given)
-        if isinstance(given, type) and issubclass(given, self.base):
-            return cast(Kind, given())
-        if not isinstance(given, str):
+        if isinstance(given, str):
+            given = self.named(given)
+        if not isinstance(given, type) or not issubclass(given, self.base):
             raise InputError(
                 f"A {self.what} is a name, a class or an instance of {self.base.__name__}, not "
                 f"{shown(given)}."
             )
-        return self.named(given)()
+        lacking = self._lacking(given)
+        if lacking:
+            raise InputError(f"The {self.what} {called(given)} can't be used: {lacking}.")
+        try:
+            return cast(Kind, given())
+        except InputError:
+            raise
+        except Exception as error:  # a class of somebody else may raise anything
+            raise InputError(
+                f"The {self.what} {called(given)} can't be made without arguments, because of "
+                f"{error_text(error)}: give an instance, or mend its __init__."
+            ) from error
 
     def _unknown(self, name: object) -> InputError:
         if isinstance(name, str):
@@ -189,6 +212,19 @@ class Registry(Mapping[str, type[Kind]]):
         if not isinstance(name, str) or name in self.built_in or name not in self:
             return None
         return self._plugins[self[name]]
+
+    @property
+    def packages(self) -> set[str]:
+        """The top-level names of the modules of all plug-ins that were loaded."""
+        return {root_of(plugin.module) for plugin in self._plugins.values()}
+
+    def declares(self, module: ModuleType) -> bool:
+        """Whether an installed package declares a class that is in this module."""
+        return any(
+            root_of(entry.module) == root_of(module.__name__) and hasattr(module, entry.attr)
+            for entries in self._declared.values()
+            for entry in entries
+        )
 
     @property
     def _declared(self) -> dict[str, list[EntryPoint]]:
@@ -229,9 +265,8 @@ class Registry(Mapping[str, type[Kind]]):
         base = self.base.__name__
         if not isinstance(kind, type) or not issubclass(kind, self.base):
             return f"{called(kind)} is no subclass of {base}"
-        if isabstract(kind):
-            lacking = sorted(getattr(kind, "__abstractmethods__", ()))
-            return f"it lacks {', '.join(lacking)}, which every {base} has"
+        if lacking := self._lacking(kind):
+            return lacking
         for attribute in (self._name_in, *self._texts):
             try:
                 text = attrgetter(attribute)(kind)
@@ -247,9 +282,20 @@ class Registry(Mapping[str, type[Kind]]):
             )
         return ""
 
+    def _lacking(self, kind: type[Any]) -> str:
+        """Which methods a class has not written, as the end of a sentence."""
+        if not isabstract(kind):
+            return ""
+        lacking = ", ".join(sorted(getattr(kind, "__abstractmethods__", ())))
+        return f"it lacks {lacking}, which every {self.base.__name__} has"
+
     def _misnamed(self, kind: Any, name: str) -> str:
         own = self._name(kind)
-        return "" if own == name else f"its {self._name_in} is {own!r}, so use that name for it"
+        return (
+            ""
+            if own == name
+            else f"its {self._name_in} is {own!r}, so rename the entry point to {own}"
+        )
 
     def _taken(self, name: str) -> str:
         return f"iopea itself has a {self.what} {name!r}, so give it another name"
@@ -260,7 +306,8 @@ class Registry(Mapping[str, type[Kind]]):
         try:
             if file is not None:
                 file = str(Path(file).resolve())
-                digest = digest_of(Path(file).read_bytes())
+                folder = _folder_of(kind.__module__, Path(file))
+                digest = digest_of(Path(file).read_bytes()) if not folder else _digest_in(folder)
         except OSError:  # in an archive
             pass
         return Plugin(self.group, self._name(kind), kind.__module__, file, digest)
@@ -269,6 +316,37 @@ class Registry(Mapping[str, type[Kind]]):
 def digest_of(content: bytes) -> str:
     """A short digest of what a file says."""
     return hashlib.sha256(content).hexdigest()[:_DIGEST]
+
+
+def _folder_of(module: str, file: Path) -> Path | None:
+    """The folder of the package that a module is in; None if it is in none, or in iopea.
+
+    Of a namespace package, which others may share, it is the folder of the module.
+    """
+    names = module.split(".")
+    if names[0] == root_of(__name__):
+        return None
+    for last in range(1, len(names) + 1):
+        found = sys.modules.get(".".join(names[:last]))
+        path = getattr(found, "__file__", None)
+        if path is not None and hasattr(found, "__path__"):
+            return Path(path).resolve().parent
+    return file.parent if len(names) > 1 else None
+
+
+@lru_cache(maxsize=64)
+def _digest_in(folder: Path) -> str:
+    """A short digest of all Python files in a folder, wherever it is; read once per process."""
+    whole = hashlib.sha256()
+    files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*.py")}
+    for name in sorted(files):
+        whole.update(f"{name} {digest_of(files[name].read_bytes())}\n".encode())
+    return whole.hexdigest()[:_DIGEST]
+
+
+def root_of(module: str) -> str:
+    """The top-level package of a module, by its name."""
+    return module.partition(".")[0]
 
 
 def called(kind: Any) -> str:
@@ -294,6 +372,25 @@ def _same(one: Plugin, other: Plugin, before: type[Any], now: type[Any]) -> bool
     """Whether two classes are the same one, perhaps defined anew."""
     place = one.module == other.module or (one.file is not None and one.file == other.file)
     return place and before.__qualname__ == now.__qualname__
+
+
+def _place(plugin: Plugin) -> str:
+    """Where a class is defined: its file, or its module."""
+    return f"the module {plugin.module}" if plugin.file is None else shown_path(plugin.file)
+
+
+def strangers(groups: Iterable[str]) -> list[str]:
+    """Entry points of packages in groups that iopea does not read, a sentence for each."""
+    wrong = [
+        entry
+        for entry in entry_points()
+        if entry.group.partition(".")[0] == root_of(__name__) and entry.group not in {*groups}
+    ]
+    return [
+        f"{_package(entry)[0].upper()}{_package(entry)[1:]} declares {entry.name!r}, which is not "
+        f"found: {unknown('group of entry points', entry.group, groups)}"
+        for entry in wrong
+    ]
 
 
 def _package(entry: EntryPoint) -> str:

@@ -21,10 +21,24 @@ from iopea.learners.base import Learner, first_difference
 from iopea.learners.baselines.optimal import Optimal
 from iopea.model import check_count, check_kind, check_seed
 from iopea.policies import PolicyClass
-from iopea.problems.base import PolicyController, Problem, Simulator, as_policies
+from iopea.problems.base import (
+    PolicyController,
+    Problem,
+    Simulator,
+    as_policies,
+    sound_estimates,
+)
 from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
-from iopea.types import Array, Controller, Policy, Randomised, Recommendation, RunResult
+from iopea.types import (
+    Array,
+    Controller,
+    Policy,
+    Randomised,
+    Recommendation,
+    RunResult,
+    show_policy,
+)
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -219,7 +233,14 @@ def evaluate(
 
 def evaluate_any(simulator: Simulator, points: Array, steps: int, seed: int) -> Evaluation:
     """:func:`evaluate` for an array (n, d) that need not be checked, nor be of the class."""
-    estimates = simulator.costs(points, steps, EVALUATION_BATCHES, seed)
+    found = simulator.costs(points, steps, EVALUATION_BATCHES, seed)
+    estimates = sound_estimates(simulator, "costs", found, len(points))
+    unknown = np.flatnonzero(np.isnan(estimates.sums).any(axis=0))
+    if unknown.size:
+        raise InputError(
+            f"{type(simulator).__name__}.costs gives nan for policy "
+            f"{show_policy(tuple(points[unknown[0]]))}: each cost must be a number."
+        )
     per_batch = estimates.sums / estimates.sizes[:, None]
     error = per_batch.std(axis=0, ddof=1) / np.sqrt(len(per_batch))
     return Evaluation(points, per_batch.mean(axis=0), error)

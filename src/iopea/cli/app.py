@@ -89,11 +89,15 @@ def main() -> None:
         _end_output(error)
     except (KeyboardInterrupt, typer.Abort):
         _end(_INTERRUPTION, _INTERRUPTED)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # The class of usage errors depends on the version of Typer.
-        if not hasattr(error, "format_message"):
+        if hasattr(error, "format_message"):
+            _end(f"Error: {_usage(error)}", 2)
+        from iopea.plugins import failure, is_of_plugin
+
+        if not is_of_plugin(error):
             raise
-        _end(f"Error: {_usage(error)}", 2)
+        _end(f"Error: A plug-in failed: {failure(error)}", 2)
     else:
         if status == _INTERRUPTED:  # newer versions of Typer turn an interrupt into a status
             _end(_INTERRUPTION, _INTERRUPTED)

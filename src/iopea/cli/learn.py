@@ -110,9 +110,9 @@ def learn(
 ) -> None:
     """Learn the best policy of a problem. It is compared with the best of its class."""
     from iopea.learners import learner_named
+    from iopea.learners.base import made
     from iopea.plugins import import_plugins
     from iopea.problem_files import default_problem, read_problem
-    from iopea.registry import error_text
     from iopea.simulate import best_in_class
 
     import_plugins(modules or [])
@@ -135,14 +135,7 @@ def learn(
     held = chosen.get("state", held)
 
     def make(seed: int = 0) -> iopea.Learner:
-        try:
-            return kind(problem, horizon=horizon, seed=seed, **chosen)
-        except iopea.IopeaError:
-            raise
-        except Exception as error:  # a learner of somebody else may raise anything
-            raise InputError(
-                f"The learner {kind.name!r} can't be made: {error_text(error)}."
-            ) from error
+        return made(kind, problem, horizon=horizon, seed=seed, **chosen)
 
     first = make()  # invalid settings are reported before anything runs
     if plot is not None:

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from iopea.comparison.curves import curves_of, looks
 from iopea.comparison.figures import costs_over_time, regret_over_time
@@ -29,6 +28,7 @@ from iopea.comparison.tables import (
 from iopea.comparison.tasks import Row, Task, best_from, system_text
 from iopea.errors import InputError
 from iopea.learners import learner_named
+from iopea.learners.base import made
 from iopea.problems.base import Problem
 from iopea.types import Truth
 
@@ -63,9 +63,9 @@ class Comparison:
     def __post_init__(self) -> None:
         for name in self.learners:
             for label, (problem, _) in self.systems.items():
-                kind: Any = learner_named(name)
+                kind = learner_named(name)
                 try:
-                    kind(problem, horizon=self.horizon)
+                    made(kind, problem, horizon=self.horizon, seed=self.seeds.start)
                 except InputError as error:
                     self.absent[label, name] = str(error)
             if all((label, name) in self.absent for label in self.systems):

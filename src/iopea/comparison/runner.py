@@ -24,6 +24,7 @@ from joblib import Parallel, delayed, parallel_config
 from iopea.comparison.store import Store
 from iopea.comparison.tasks import Row
 from iopea.errors import ComputationError, InputError, shown
+from iopea.plugins import failure
 
 #: Seconds between two looks of a worker at the process that started it.
 _LOOK = 1.0
@@ -153,11 +154,9 @@ def _carry_out(task: Job, found: Sequence[list[Row]], owner: int | None) -> tupl
         _end_with(owner)
     try:
         return task.key, task.perform(found)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Not every exception can be sent back from a worker; its text can.
-        raise ComputationError(
-            f"Task {task.key} failed: {type(error).__name__}: {error}"
-        ) from error
+        raise ComputationError(f"Task {task.key} failed: {failure(error)}") from error
 
 
 @cache

@@ -18,7 +18,7 @@ import numpy as np
 import iopea
 from iopea.errors import InputError
 from iopea.learners import learner_named
-from iopea.learners.base import Learner
+from iopea.learners.base import Learner, made
 from iopea.plugins import plugins_of, prepare
 from iopea.problem_files import problem_from, tables_of
 from iopea.problems.base import Problem
@@ -158,8 +158,8 @@ def perform(task: Task, best: BestInClass | None = None) -> list[Row]:
         ]
     if best is None:
         raise InputError(f"Task {task.key} needs the result of task {task.best.key}.")
-    kind: Any = learner_named(task.learner)
-    learner = kind(problem, horizon=task.horizons[-1], seed=task.seed, **json.loads(task.settings))
+    settings = {"horizon": task.horizons[-1], "seed": task.seed, **json.loads(task.settings)}
+    learner = made(learner_named(task.learner), problem, **settings)
     level, twin = best, None
     if task.reference not in (None, task.system):
         # In this system, the best policy of the reference has another cost.

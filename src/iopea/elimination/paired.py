@@ -28,8 +28,10 @@ from iopea.elimination.critical import (
     studentise,
     with_freedom,
 )
-from iopea.elimination.rule import Elimination, Rule
+from iopea.elimination.rule import Elimination, Rule, Setting
+from iopea.errors import InputError
 from iopea.information_order import InformationOrder
+from iopea.model import check_number
 from iopea.types import Array, Estimates
 
 #: Multiple of the memory of the system that the data must span before a policy is eliminated.
@@ -117,6 +119,14 @@ class Paired(Rule):
     BEYOND = 0.05
     #: Share of each level for policies strictly below the best one, which are not played.
     UNPLAYED = 0.05
+
+    def check(self, setting: Setting) -> None:
+        """Refuse a factor by which the data would not grow."""
+        if not check_number(f"GROWTH of the rule {self.name!r}", self.GROWTH) > 1:
+            raise InputError(
+                f"GROWTH of the rule {self.name!r} is {self.GROWTH:g}: give a number above 1, the "
+                "factor by which the data grows from test to test."
+            )
 
     def epoch_length(self, epoch: int) -> int:
         """The steps up to the first test in parts; then a quarter of the data so far."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar, Self
 
 import numpy as np
 
 from iopea.elimination.critical import Look
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
 from iopea.information_order import InformationOrder
 from iopea.model import check_kind
 from iopea.types import Array, Estimates, Mask, Stop
@@ -170,6 +172,42 @@ class Rule(ABC):
 
         A rule may use their order, and the ``look`` of the previous test.
         """
+
+    def test(
+        self,
+        estimates: Estimates,
+        policies: Array,
+        epoch: int,
+        order: InformationOrder | None = None,
+        look: Look | None = None,
+    ) -> Elimination:
+        """:meth:`eliminate`, whose result is checked: at least one policy must survive."""
+        method = f"{type(self).__name__}.eliminate of the rule {self.name!r}"
+        try:
+            inspect.signature(self.eliminate).bind(estimates, policies, epoch, order, look)
+        except TypeError as error:
+            raise InputError(
+                f"{method} can't be called: {error}. It takes estimates, policies, epoch, order "
+                "and look."
+            ) from None
+        outcome: object = self.eliminate(estimates, policies, epoch, order, look)
+        if not isinstance(outcome, Elimination):
+            raise InputError(f"{method} must return an Elimination, not {shown(outcome)}.")
+        keep, shape = outcome.keep, (len(policies),)
+        if not isinstance(keep, np.ndarray) or keep.dtype != np.bool_ or keep.shape != shape:
+            raise InputError(
+                f"{method} must say of each of {shape[0]} policies whether to keep it, by a "
+                f"boolean array of shape {shape}."
+            )
+        if not keep.any():
+            raise InputError(f"{method} keeps no policy: at least one must survive.")
+        threshold: object = outcome.threshold
+        if not isinstance(threshold, Real) or math.isnan(threshold):
+            raise InputError(
+                f"{method} gives the threshold {shown(threshold)}: it must be a number, infinite "
+                "where nothing was tested."
+            )
+        return outcome
 
     def outlook(self, spread: float, log_count: Callable[[int], float]) -> str:
         """Message for a run without elimination, whose estimates differ by up to ``spread``."""

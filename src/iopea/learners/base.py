@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from numbers import Integral
 from typing import Any, ClassVar, Protocol
 
-from iopea.errors import InputError, shown
+from iopea.errors import InputError, IopeaError, shown
 from iopea.model import MOST_COUNTED, check_count, check_kind, check_seed
 from iopea.problems.base import Problem
+from iopea.registry import called, error_text
 from iopea.state import (
     DAMAGED,
     Stateful,
@@ -108,7 +110,7 @@ class Learner(Stateful, ABC):
 
     def _suits(self, problem: Problem) -> bool:
         """Whether it can learn this problem with the settings it was given."""
-        return self.fits(problem)
+        return fits(type(self), problem)
 
     @classmethod
     def lacks(cls, problem: Problem) -> str:
@@ -126,10 +128,15 @@ class Learner(Stateful, ABC):
     def ask(self) -> Play:
         """What to play next; the answer stays the same until the next ``tell``."""
         play: object = self._ask()
-        if not isinstance(play, Play) or play.steps < 1:
+        if (
+            not isinstance(play, Play)
+            or not isinstance(play.steps, Integral)
+            or play.steps < 1
+            or not isinstance(play.policy, tuple | Controller)
+        ):
             raise InputError(
                 f"The learner {self.name!r} asks for {shown(play)}: _ask returns a Play of at "
-                "least 1 step."
+                "least 1 step, with a tuple of parameters or a Controller as its policy."
             )
         return play
 
@@ -271,6 +278,32 @@ class Learner(Stateful, ABC):
 
     def _load(self, state: State) -> None:
         restore(self, state)
+
+
+def fits(kind: type[Learner], problem: Problem) -> bool:
+    """Whether a learner can learn a problem; a class that can't say so is refused."""
+    try:
+        return bool(kind.fits(problem))
+    except IopeaError:
+        raise
+    except (Exception, SystemExit) as error:  # a learner of somebody else may raise anything
+        raise InputError(
+            f"{called(kind)}.fits of the learner {kind.name!r} fails on a {problem.kind} problem, "
+            f"because of {error_text(error)}: it returns True or False for any problem."
+        ) from error
+
+
+def made(kind: type[Learner], problem: Problem, **settings: Any) -> Learner:
+    """A learner with these settings; one that can't be made is refused."""
+    try:
+        return kind(problem, **settings)
+    except IopeaError:
+        raise
+    except (Exception, SystemExit) as error:  # a learner of somebody else may raise anything
+        raise InputError(
+            f"The learner {kind.name!r} can't be made: {error_text(error)}: {called(kind)}.__init__ "
+            "takes a problem, horizon, seed and its settings."
+        ) from error
 
 
 def first_difference(name: str, one: Any, other: Any) -> tuple[str, Any, Any]:

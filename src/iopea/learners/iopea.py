@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
+from numbers import Integral
 from typing import Literal, get_args
 
 import numpy as np
@@ -25,7 +26,7 @@ from iopea.model import MOST_COUNTED, check_choice, check_count, check_positive,
 from iopea.play import as_player
 from iopea.play.player import Player
 from iopea.policies import PolicyClass, default_radius
-from iopea.problems.base import Problem
+from iopea.problems.base import Problem, returned
 from iopea.seeds import seed_for
 from iopea.state import Part, each, numbers, parts
 from iopea.types import (
@@ -489,6 +490,8 @@ class IOPEA(Learner):
         evaluator = self._pool.evaluator
         judging = not self._returning and self.survivors != 1
         counted = evaluator.observe(trajectory, evaluate=judging)
+        if not isinstance(counted, Integral):
+            returned(evaluator, "observe", counted, int)
         self._watch_demand(trajectory)
         if self._returning:
             self._returning = not evaluator.at_start

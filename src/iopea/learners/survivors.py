@@ -8,9 +8,9 @@ import numpy as np
 from numpy.random import Generator
 
 from iopea.elimination.critical import Look
-from iopea.elimination.rule import Elimination, Rule
+from iopea.elimination.rule import Rule
 from iopea.errors import InputError
-from iopea.problems.base import Evaluator, PlugInEvaluator, Problem
+from iopea.problems.base import Evaluator, PlugInEvaluator, Problem, sound_estimates
 from iopea.state import Part, Stateful, array, indices, mask, numbers, optional, parts, record
 from iopea.types import Array, Estimates, Mask, Policy, cost_ranks
 
@@ -181,13 +181,12 @@ class Listed(Pool):
         return among
 
     def judge(self, rule: Rule, epoch: int, doubted: bool = False) -> float:
-        estimates = self.evaluator.estimates()
+        estimates = self.estimates()
         if doubted or self.evaluator.contradiction is not None:
             self._means = estimates.mean
             return float("inf")
         order = self.order.restrict(self._alive)
-        outcome = rule.eliminate(estimates, self.surviving, epoch, order, self._look)
-        _check_outcome(rule, outcome, self.survivors)
+        outcome = rule.test(estimates, self.surviving, epoch, order, self._look)
         self._look = None if outcome.look is None else outcome.look.kept(outcome.keep)
         self._starved = outcome.starved
         self._provisional = outcome.provisional if self.evaluator.sees_beyond else None
@@ -199,7 +198,7 @@ class Listed(Pool):
     def best(self, now: bool) -> Policy | None:
         if not now:
             return self._best_of(self._means)
-        estimates = self.evaluator.estimates()
+        estimates = self.estimates()
         # Evaluators that keep their estimates give the same object until there is new data.
         if self._found is None or self._found[0] is not estimates:
             self._found = estimates, self._best_now(estimates.mean)
@@ -249,26 +248,11 @@ class Listed(Pool):
         return bool((apart <= self._class.as_written).any())
 
     def estimates(self) -> Estimates:
-        return self.evaluator.estimates()
+        found = self.evaluator.estimates()
+        return sound_estimates(self.evaluator, "estimates", found, self.survivors)
 
     def _policy(self, index: np.intp) -> Policy:
         return tuple(map(float, self.policies[index]))
-
-
-def _check_outcome(rule: Rule, outcome: Elimination, survivors: int) -> None:
-    """Refuse what a rule may not decide: it keeps at least one of the survivors."""
-    if not isinstance(outcome, Elimination):
-        raise InputError(
-            f"The rule {rule.name!r} must return an Elimination, not {type(outcome).__name__}."
-        )
-    keep = outcome.keep
-    if not isinstance(keep, np.ndarray) or keep.dtype != np.bool_ or keep.shape != (survivors,):
-        raise InputError(
-            f"The rule {rule.name!r} must say of each of {survivors} policies whether to keep it, "
-            f"by a boolean array of shape ({survivors},)."
-        )
-    if not keep.any():
-        raise InputError(f"The rule {rule.name!r} keeps no policy: at least one must survive.")
 
 
 class Implicit(Pool):
@@ -322,8 +306,8 @@ class Implicit(Pool):
             return float("inf")
         self._last = best
         candidates = self._class.neighbours(np.array(best))
-        estimates = self.evaluator.estimates_of(candidates)
-        outcome = rule.eliminate(estimates, candidates, epoch)
+        estimates = self._estimates_of(candidates)
+        outcome = rule.test(estimates, candidates, epoch)
         self._near = candidates[outcome.keep]
         self._means = estimates.mean[outcome.keep]
         self._eliminated |= not outcome.keep.all()
@@ -337,8 +321,12 @@ class Implicit(Pool):
         if epoch < 1 or best is None:
             return True
         both = np.array([best, policy], dtype=np.float64)
-        outcome: Elimination = rule.eliminate(self.evaluator.estimates_of(both), both, epoch)
+        outcome = rule.test(self._estimates_of(both), both, epoch)
         return bool(outcome.keep[1])
 
     def estimates(self) -> Estimates:
-        return self.evaluator.estimates_of(self.surviving)
+        return self._estimates_of(self.surviving)
+
+    def _estimates_of(self, policies: Array) -> Estimates:
+        found = self.evaluator.estimates_of(policies)
+        return sound_estimates(self.evaluator, "estimates_of", found, len(policies))

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from iopea.errors import InputError, shown, unknown
+from iopea.errors import InputError, IopeaError, shown, unknown
 from iopea.information_order import InformationOrder
 from iopea.model import (
     Model,
@@ -31,7 +31,7 @@ from iopea.model import (
 from iopea.policies import PolicyClass
 from iopea.problems.control import Control
 from iopea.problems.tabular import Tabular
-from iopea.registry import Registry
+from iopea.registry import Registry, called, error_text
 from iopea.state import DAMAGED, Stateful, gather, restore, sealed, unsealed
 from iopea.types import (
     Array,
@@ -50,6 +50,30 @@ from iopea.types import (
 
 #: Most steps of one play: its records are kept in memory.
 MOST_PLAYED = 10**8
+
+def returned(where: object, method: str, found: Any, kind: type[Any]) -> Any:
+    """What a method of a class of somebody else returned, if it is of this kind."""
+    if not isinstance(found, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        name = called(where if isinstance(where, type) else type(where))
+        raise InputError(
+            f"{name}.{method} returns {shown(found)}: it must return {article} {kind.__name__}."
+        )
+    return found
+
+
+def sound_estimates(where: object, method: str, found: Any, policies: int) -> Estimates:
+    """What a method of somebody else's class returned as estimates of this many policies."""
+    estimates: Estimates = returned(where, method, found, Estimates)
+    n = estimates.sums.shape[1]
+    if n != policies or estimates.sizes_by_policy.shape[1] not in (1, n):
+        raise InputError(
+            f"{type(where).__name__}.{method} returns sums of shape {estimates.sums.shape} and "
+            f"sizes of shape {estimates.sizes.shape} for {policies} policies: sums have a column "
+            "for each policy, and sizes one number for each batch, or a column for each policy."
+        )
+    return estimates
+
 
 #: How a policy acts: ``order(state, parameters, signal)``.
 Rule = Callable[[Any, Any, Any], Any]
@@ -668,7 +692,7 @@ class Problem:
     @cached_property
     def policy_class(self) -> PolicyClass:
         """All policies that may be played."""
-        return self._family.policy_class(self._system)
+        return class_of(self._family, self._system)
 
     @property
     def claim(self) -> Claim:
@@ -677,7 +701,16 @@ class Problem:
 
     def order(self, policies: Array) -> InformationOrder:
         """The information order on policies, an array (n, d)."""
-        return self._family.order_on(self._system, as_policies(policies))
+        points, family = as_policies(policies), self._family
+        order: InformationOrder = returned(
+            family, "order_on", family.order_on(self._system, points), InformationOrder
+        )
+        if len(order) != len(points):
+            raise InputError(
+                f"{type(family).__name__}.order_on returns an order of {len(order)} policies for "
+                f"{len(points)}: it must order those that it is given."
+            )
+        return order
 
     @property
     def constants(self) -> Constants:
@@ -706,7 +739,9 @@ class Problem:
         self, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> Evaluator:
         """An evaluator that chooses among all policies, an array (n, d)."""
-        return self._family.choosing_evaluator(self, as_policies(policies), threads, precision)
+        family, points = self._family, as_policies(policies)
+        found = family.choosing_evaluator(self, points, threads, precision)
+        return cast(Evaluator, returned(family, "choosing_evaluator", found, Evaluator))
 
     @property
     def can_choose(self) -> bool:
@@ -717,16 +752,19 @@ class Problem:
         self, policies: Array, threads: int = 1, precision: Precision = "float64"
     ) -> Evaluator:
         """An evaluator of policies, an array (n, d), from the initial state on."""
-        return self._family.evaluator(self, as_policies(policies), threads, precision)
+        found = self._family.evaluator(self, as_policies(policies), threads, precision)
+        return cast(Evaluator, returned(self._family, "evaluator", found, Evaluator))
 
     def path_evaluator(self, policies: Array) -> Evaluator:
         """The evaluator by which a claim of a sample-path order is tested."""
-        return self._family.path_evaluator(self, as_policies(policies))
+        found = self._family.path_evaluator(self, as_policies(policies))
+        return cast(Evaluator, returned(self._family, "path_evaluator", found, Evaluator))
 
     def simulator(self, truth: Any, seed: int = 0, state: Any = None) -> Any:
         """The true system: this problem with its truth; see :meth:`as_state` for its state."""
         check_kind("The truth", truth, self._system.truth_type)
-        simulator: Any = self._system.simulator(self, truth, seed)
+        made = self._system.simulator(self, truth, seed)
+        simulator: Any = returned(self._system, "simulator", made, Simulator)
         if state is not None:
             simulator.place(self.as_state(state))
         return simulator
@@ -903,7 +941,8 @@ class Simulator(Stateful, ABC):
         if not exact or policy != self.problem.restart_policy:
             policy = self.problem.as_policy(policy)
         check_kind("until_start", until_start, bool)
-        return self._play(policy, int(steps), until_start)
+        rollout = self._play(policy, int(steps), until_start)
+        return self._sound(rollout, "_play", int(steps), until_start)
 
     @abstractmethod
     def _play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
@@ -913,7 +952,8 @@ class Simulator(Stateful, ABC):
         """Play what a learner asks for, for at most ``most`` steps."""
         steps = min(play.steps, most, MOST_PLAYED)
         if isinstance(play.policy, Controller):
-            return self.drive(play.policy, steps, play.copies)
+            rollout = self.drive(play.policy, steps, play.copies)
+            return self._sound(rollout, "drive", steps, play.until_start)
         return self.play(play.policy, steps, play.until_start)
 
     def drive(self, controller: Controller, steps: int, copies: int = 1) -> Rollout:
@@ -921,6 +961,27 @@ class Simulator(Stateful, ABC):
         raise InputError(
             f"A {self.problem.kind} problem has no states and actions for {controller}."
         )
+
+    def _sound(self, rollout: Any, method: str, steps: int, until_start: bool) -> Rollout:
+        """A rollout with one finite cost for each step; another one is refused."""
+        if not isinstance(rollout, Rollout):
+            returned(self, method, rollout, Rollout)
+        costs, played = rollout.costs, len(rollout.trajectory)
+        whole = played == steps or (until_start and played < steps)
+        numbers = isinstance(costs, np.ndarray) and costs.dtype.kind in "fiu"
+        if not whole or not numbers or costs.shape != (played,):
+            raise InputError(
+                f"{type(self).__name__}.{method} returns a trajectory of {played} steps with "
+                f"{np.size(costs)} costs for {steps} steps: it must return an array with one cost "
+                "for each step."
+            )
+        if not np.isfinite(costs).all():
+            step = int(np.flatnonzero(~np.isfinite(costs))[0])
+            raise InputError(
+                f"{type(self).__name__}.{method} gives the cost {costs[step]} at step {step} under "
+                f"{_policy_text(rollout.trajectory)}: each cost must be a finite number."
+            )
+        return rollout
 
     @abstractmethod
     def restart_time(self, seed: int = 0) -> float:
@@ -970,6 +1031,50 @@ class Simulator(Stateful, ABC):
 
     def _load(self, state: State) -> None:
         restore(self, state)
+
+
+def _policy_text(trajectory: Trajectory) -> str:
+    played = trajectory.played
+    return str(played) if isinstance(played, Controller) else f"policy {show_policy(played)}"
+
+
+def class_of(family: PolicyFamily, system: Any) -> PolicyClass:
+    """All policies of a family for a system."""
+    found = family.policy_class(system)
+    return cast(PolicyClass, returned(family, "policy_class", found, PolicyClass))
+
+
+def example_of(kind: type[Problem]) -> tuple[Problem, Any]:
+    """The example of a kind of problem, and its truth."""
+    return examples_of(kind, "example")[0]
+
+
+def examples_of(kind: type[Problem], method: str = "examples") -> tuple[tuple[Problem, Any], ...]:
+    """All examples of a kind of problem, each with its truth."""
+    try:
+        found: Any = getattr(kind, method)()
+    except IopeaError:
+        raise
+    except Exception as error:  # a problem of somebody else may raise anything
+        raise InputError(
+            f"{called(kind)}.{method} fails, because of {error_text(error)}: it returns "
+            f"{_EXAMPLES[method]}."
+        ) from error
+    pairs = (found,) if method == "example" else found
+    if not isinstance(pairs, tuple) or not all(
+        isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Problem)
+        for pair in pairs
+    ):
+        raise InputError(
+            f"{called(kind)}.{method} returns {shown(found)}: it must return {_EXAMPLES[method]}."
+        )
+    return pairs
+
+
+_EXAMPLES = {
+    "example": "a problem and its truth",
+    "examples": "a tuple of problems, each with its truth",
+}
 
 
 def as_policies(policies: Array) -> Array:

@@ -18,6 +18,7 @@ from typing import Any, Literal, get_args
 from iopea.comparison.tasks import Task, as_text, system_text
 from iopea.errors import unknown
 from iopea.learners import learner_named
+from iopea.learners.base import fits
 from iopea.problem_files import problem_from
 from iopea.problems.base import Problem
 from iopea.systems.dual_sourcing.base_surge import BaseSurge
@@ -287,7 +288,7 @@ def method_named(name: str) -> Method:
     if name in METHODS:
         return METHODS[name]
     kind = learner_named(name)
-    fitting = [each for each in scenarios(PROFILES[0]).values() if kind.fits(each.problem)]
+    fitting = [each for each in scenarios(PROFILES[0]).values() if fits(kind, each.problem)]
     return Method(name, {each.name: name for each in fitting}, implementable=not kind.oracle)
 
 

@@ -22,6 +22,7 @@ from iopea.comparison.store import Store
 from iopea.comparison.tables import Entry, Figure, Line, Table, entry_columns, percent
 from iopea.comparison.tasks import Row, Task, as_text, best_from, perform, system_text
 from iopea.learners import learner_named
+from iopea.learners.base import fits
 from iopea.policies import Box, PolicyClass
 from iopea.problem_files import problem_from
 from iopea.studies.reproduction.costs import Choice
@@ -186,7 +187,7 @@ class Player:
     def lacks(self, setting: Setting) -> str:
         """Why it does not run on a system, as a sentence; empty if it does."""
         kind = learner_named(self.learner)
-        if not kind.fits(problem_from(setting.tables)[0]):
+        if not fits(kind, problem_from(setting.tables)[0]):
             return f"{self.name} needs {kind.needs}."
         if setting.name in self.slow:
             return f"A run of {LOOKS[-1]:,} steps takes more than {_LONGEST} s."

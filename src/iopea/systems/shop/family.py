@@ -11,7 +11,7 @@ import numpy as np
 from iopea.demand import DemandStream
 from iopea.errors import InputError
 from iopea.information_order import InformationOrder
-from iopea.problems.base import Constants, Evaluator, PolicyFamily
+from iopea.problems.base import Constants, Evaluator, PolicyFamily, class_of
 from iopea.systems.shop.base import Levels, own_radius
 from iopea.systems.shop.law_simulation import LawSimulation
 from iopea.systems.shop.pooled import ProductLimitReplay
@@ -66,7 +66,7 @@ class OrderingFamily(PolicyFamily):
 
     def most_stock(self, system: Any) -> float:
         """The largest inventory position that a policy brings about [U]."""
-        return self.policy_class(system).bound
+        return class_of(self, system).bound
 
     @property
     def axes(self) -> tuple[Levels, ...]:
@@ -91,8 +91,8 @@ class OrderingFamily(PolicyFamily):
 
         The user's own cost is tried as well.
         """
+        known = class_of(self, system)
         system.try_own_cost(self.most_stock(system))
-        known = self.policy_class(system)
         policies = known.thinned(2, known.extent or 1.0)[:_TRIED]
         wide, sources = 1 + sum(system.sources.values()), len(system.sources)
         most = self.most_stock(system)
