@@ -381,15 +381,12 @@ def _place(plugin: Plugin) -> str:
 
 def strangers(groups: Iterable[str]) -> list[str]:
     """Entry points of packages in groups that iopea does not read, a sentence for each."""
-    wrong = [
-        entry
-        for entry in entry_points()
-        if entry.group.partition(".")[0] == root_of(__name__) and entry.group not in {*groups}
-    ]
+    found = (group for group in entry_points().groups if root_of(group) == root_of(__name__))
     return [
-        f"{_package(entry)[0].upper()}{_package(entry)[1:]} declares {entry.name!r}, which is not "
-        f"found: {unknown('group of entry points', entry.group, groups)}"
-        for entry in wrong
+        f"{entry.name!r} of {_package(entry)} ({entry.value}) is not used. "
+        f"{unknown('group of entry points', group, groups)}"
+        for group in sorted({*found} - {*groups})
+        for entry in entry_points(group=group)
     ]
 
 

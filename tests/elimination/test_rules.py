@@ -176,7 +176,7 @@ def test_a_learner_takes_a_rule_of_ones_own(rule):
         (lambda n: iopea.Elimination(np.zeros(n, dtype=bool), 0.0), "keeps no policy"),
         (lambda n: iopea.Elimination(np.ones(n + 1, dtype=bool), 0.0), "boolean array of shape"),
         (lambda n: iopea.Elimination(np.ones(n), 0.0), "boolean array of shape"),
-        (lambda n: np.ones(n, dtype=bool), "must return an Elimination, not ndarray"),
+        (lambda n: np.ones(n, dtype=bool), "must return an Elimination, not array"),
     ],
 )
 def test_what_a_rule_may_not_decide_is_refused(outcome, message):

@@ -17,11 +17,12 @@ _POINTS = 32
 def warmup() -> None:
     """Compile all kernels in advance. Compiled code is cached for later runs."""
     from iopea.learners.iopea import Restart
+    from iopea.problems.base import example_of
     from iopea.testing.twins import dual_replay_speed, replay_speed
 
     start = time.perf_counter()
     for kind in iopea.PROBLEMS.values():
-        problem, truth = kind.example()
+        problem, truth = example_of(kind)
         radius = problem.policy_class.extent / _POINTS or None
         for restart in get_args(Restart):
             learner = iopea.IOPEA(problem, restart=restart, radius=radius)

@@ -301,8 +301,8 @@ def made(kind: type[Learner], problem: Problem, **settings: Any) -> Learner:
         raise
     except (Exception, SystemExit) as error:  # a learner of somebody else may raise anything
         raise InputError(
-            f"The learner {kind.name!r} can't be made: {error_text(error)}: {called(kind)}.__init__ "
-            "takes a problem, horizon, seed and its settings."
+            f"{called(kind)}.__init__ of the learner {kind.name!r} fails, because of "
+            f"{error_text(error)}: it takes a problem, a horizon, a seed and its own settings."
         ) from error
 
 

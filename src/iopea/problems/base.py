@@ -51,10 +51,11 @@ from iopea.types import (
 #: Most steps of one play: its records are kept in memory.
 MOST_PLAYED = 10**8
 
+
 def returned(where: object, method: str, found: Any, kind: type[Any]) -> Any:
     """What a method of a class of somebody else returned, if it is of this kind."""
     if not isinstance(found, kind):
-        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        article = "an" if kind.__name__[0].lower() in "aeiou" else "a"
         name = called(where if isinstance(where, type) else type(where))
         raise InputError(
             f"{name}.{method} returns {shown(found)}: it must return {article} {kind.__name__}."
@@ -964,9 +965,8 @@ class Simulator(Stateful, ABC):
 
     def _sound(self, rollout: Any, method: str, steps: int, until_start: bool) -> Rollout:
         """A rollout with one finite cost for each step; another one is refused."""
-        if not isinstance(rollout, Rollout):
-            returned(self, method, rollout, Rollout)
-        costs, played = rollout.costs, len(rollout.trajectory)
+        found: Rollout = returned(self, method, rollout, Rollout)
+        costs, played = found.costs, len(found.trajectory)
         whole = played == steps or (until_start and played < steps)
         numbers = isinstance(costs, np.ndarray) and costs.dtype.kind in "fiu"
         if not whole or not numbers or costs.shape != (played,):
@@ -979,9 +979,9 @@ class Simulator(Stateful, ABC):
             step = int(np.flatnonzero(~np.isfinite(costs))[0])
             raise InputError(
                 f"{type(self).__name__}.{method} gives the cost {costs[step]} at step {step} under "
-                f"{_policy_text(rollout.trajectory)}: each cost must be a finite number."
+                f"{_policy_text(found.trajectory)}: each cost must be a finite number."
             )
-        return rollout
+        return found
 
     @abstractmethod
     def restart_time(self, seed: int = 0) -> float:

@@ -16,7 +16,7 @@ that noise makes a check fail for a correct problem is below 10^-3.
 
 from itertools import product
 
-from iopea.problems.base import Problem
+from iopea.problems.base import Problem, example_of, examples_of
 from iopea.testing.evaluators import (
     any_delivery,
     any_threads,
@@ -86,5 +86,6 @@ CHECKS: tuple[Check, ...] = (
 
 def check_problem(kind: type[Problem]) -> None:
     """Run all checks on the examples of a kind of problem; the first that fails is raised."""
-    for check, (problem, truth) in product(CHECKS, kind.examples()):
+    example_of(kind)
+    for check, (problem, truth) in product(CHECKS, examples_of(kind)):
         check(problem, truth)

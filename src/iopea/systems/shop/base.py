@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Self
 
 import numpy as np
@@ -16,7 +16,7 @@ from iopea.problems.control import Control
 from iopea.seeds import seed_for
 from iopea.systems.shop import kernel as fleet
 from iopea.systems.shop.records import evening_hint
-from iopea.types import Array, Indices, Trajectory
+from iopea.types import Array, Indices, Trajectory, show_policy
 
 #: Longest lead time; a longer one must be a mistake of units.
 MOST_LEAD_TIME = 10_000
@@ -26,6 +26,8 @@ TOLD = ("ordered", "received", "gap")
 MOST_GAP = 100_000
 #: Rounding error of an action in single precision, as a share of the highest level.
 _SINGLE = 1e-6
+#: Relative tolerance for rounding.
+_SAME = 1e-9
 #: Periods of demand from which the time back to the empty shop is estimated.
 _RESTART_PERIODS = 200_000
 
@@ -215,3 +217,19 @@ def time_to_sell(demand: Demand, seed: int) -> float:
         if total >= 1:
             passages, periods, total = passages + 1, period, 0.0
     return periods / passages if passages else np.inf
+
+
+def most_held(family: Any, system: Any, parameters: int) -> float:
+    """The most that policies hold, on hand and on order; infinite where nothing limits it."""
+    grows = family.constant_orders(system, np.zeros((1, parameters))) is not None
+    return np.inf if grows else float(family.most_stock(system))
+
+
+def check_held(family: Any, policy: Sequence[float] | Array, held: float, most: float) -> None:
+    """Refuse a family whose policies hold more than it says."""
+    if held > most * (1 + _SAME):
+        raise InputError(
+            f"{type(family).__name__}.most_stock is {most:.6g}, but policy "
+            f"({show_policy(tuple(policy))}) brings {held:.6g} on hand and on order: it must be "
+            "the most that any policy brings about."
+        )

@@ -12,11 +12,11 @@ from iopea.demand import DemandStream
 from iopea.errors import InputError
 from iopea.information_order import InformationOrder
 from iopea.problems.base import Constants, Evaluator, PolicyFamily, class_of
-from iopea.systems.shop.base import Levels, own_radius
+from iopea.systems.shop.base import Levels, check_held, most_held, own_radius
 from iopea.systems.shop.law_simulation import LawSimulation
 from iopea.systems.shop.pooled import ProductLimitReplay
 from iopea.systems.shop.replay import PathReplay
-from iopea.systems.shop.rule import try_rule
+from iopea.systems.shop.rule import NO_SIGNAL, try_rule
 from iopea.systems.shop.system import ShopSystem
 from iopea.systems.shop.tracker import tracker_of
 from iopea.types import Array, Estimates, Indices, Policy, Precision
@@ -50,6 +50,24 @@ def higher_informs_lower(levels: Array, within: Array) -> InformationOrder:
 _WARM_UP, _MOST_WARM_UP = 4, 4096
 #: Policies on which a rule is tried before anything runs on it.
 _TRIED = 8
+
+
+#: Periods without sales in which a shop is filled.
+_FILLED = 32
+
+
+def _filled(rule: Any, system: Any, policy: Array) -> float:
+    """What a policy holds, on hand and on order, when nothing was sold for a while."""
+    leads, order = tuple(system.sources.values()), getattr(rule, "py_func", rule)
+    state = np.zeros(1 + sum(leads))
+    for _ in range(_FILLED):
+        placed, first = np.atleast_1d(order(state.copy(), policy, NO_SIGNAL)), 1
+        for lead, amount in zip(leads, placed, strict=True):
+            coming = np.append(state[first : first + lead], amount)
+            state[0] += coming[0]
+            state[first : first + lead] = coming[1:]
+            first += lead
+    return float(state.sum())
 
 
 class OrderingFamily(PolicyFamily):
@@ -99,6 +117,10 @@ class OrderingFamily(PolicyFamily):
         rule = self.rule(system)
         for policy, held in product(policies, (0.0, most / wide, most)):
             try_rule(rule, np.full(wide, held), policy, sources)
+        limit = most_held(self, system, known.dimension)
+        if np.isfinite(limit) and not system.terms.limited:  # then all that is ordered comes
+            for policy in policies:
+                check_held(self, policy, _filled(rule, system, policy), limit)
 
     def can_widen(self, axis: int) -> tuple[bool, bool]:
         """The range can be extended upwards, and downwards to 0."""

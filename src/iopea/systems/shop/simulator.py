@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TypeGuard
 
 import numpy as np
@@ -14,7 +15,7 @@ from iopea.problems.base import PolicyController, Problem, Simulator, as_policie
 from iopea.problems.stepped import SteppedSimulator
 from iopea.seeds import seed_for
 from iopea.state import Part, array, parts
-from iopea.systems.shop.base import time_to_sell
+from iopea.systems.shop.base import check_held, most_held, time_to_sell
 from iopea.systems.shop.table import TableController
 from iopea.types import Array, Controller, Estimates, Policy, Rollout, Trajectory
 
@@ -60,6 +61,12 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
         self._control = problem.control
         self._held = np.zeros(len(self._control.states))
 
+    @cached_property
+    def _most(self) -> float:
+        """The most that these policies hold, on hand and on order; infinite where it grows."""
+        known = self.problem.policy_class
+        return most_held(self.problem.family, self.problem.system, known.dimension)
+
     def place(self, state: Array) -> None:
         """Begin with this stock on hand and on order."""
         self._held = state.copy()
@@ -68,12 +75,14 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
         """Play a policy from the present state on; with ``until_start``, until the stock is 0."""
         system, family = self.problem.system, self.problem.family
         before = self._stream.state_dict() if until_start else None
+        most = max(self._most, self._held.sum())
         demand = self._stream.draw(steps)
         stock, sales, *orders = family.roll_out(system, policy, demand, self._held, until_start)
         if before is not None and stock.size < steps:
             # Demand that was drawn but not used belongs to later steps.
             self._stream.load_state_dict(before)
             self._stream.draw(stock.size)
+        check_held(family, policy, max(stock.max(initial=0.0), self._held.sum()), most)
         costs = system.true_costs(stock, sales, orders, demand[: stock.size])
         return Rollout(Trajectory(policy, stock=stock, sales=sales), costs)
 
