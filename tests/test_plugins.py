@@ -12,6 +12,7 @@ import iopea
 from iopea.comparison.tasks import Task, system_text
 from iopea.errors import InputError
 from iopea.plugins import REGISTRIES, import_plugins, plugins_of, prepare, register
+from iopea.problems.batches import Batches
 from own_classes import ENTRIES, PROBLEM_FILES, registered_for_now, write_package
 
 ROOT = Path(__file__).parents[1]
@@ -377,3 +378,230 @@ def test_a_start_can_be_changed():
     assert shop.changed(lead_time=3).start == (4.0,)
     with pytest.raises(InputError, match="Unknown key in LostSales 'strat': did you mean 'start'"):
         shop.changed(strat=3)
+
+
+# What is compared of a package.
+
+FIXED = """
+import iopea
+from fixed_package import helper
+
+@iopea.register
+class Fixed(iopea.RandomPolicy):
+    name = "fixed"
+    LEVEL = helper.LEVEL
+"""
+
+
+def write_fixed(folder, level, package=True):
+    inner = folder / "fixed_package"
+    inner.mkdir(parents=True, exist_ok=True)
+    if package:
+        (inner / "__init__.py").write_text("")
+    (inner / "helper.py").write_text(f"LEVEL = {level}\n")
+    (inner / "fixed.py").write_text(FIXED)
+
+
+def forget_fixed():
+    """As in another process."""
+    from iopea.registry import _digest_in
+
+    forget()
+    _digest_in.cache_clear()
+    for name in [name for name in sys.modules if name.startswith("fixed_package")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("package", [True, False])
+def test_all_modules_of_a_package_count(package, tmp_path, monkeypatch):
+    system = system_text(*iopea.LostSales.example())
+    keys = []
+    for folder, level in (("a", 1), ("b", 1), ("c", 2)):
+        write_fixed(tmp_path / folder, level, package)
+        monkeypatch.chdir(tmp_path / folder)
+        forget_fixed()
+        with monkeypatch.context() as now:
+            now.setattr(sys, "path", [*sys.path])
+            import_plugins(["fixed_package.fixed"])
+            assert level == iopea.LEARNERS["fixed"].LEVEL
+            keys.append(Task("shop", system, "fixed", horizons=(10,)).key)
+    assert keys[0] == keys[1] != keys[2]
+    forget_fixed()
+
+
+def test_a_worker_with_another_module_of_the_package_is_refused(tmp_path, monkeypatch):
+    write_fixed(tmp_path, 1)
+    monkeypatch.chdir(tmp_path)
+    forget_fixed()
+    import_plugins(["fixed_package.fixed"])
+    used = plugins_of("fixed", {})
+    write_fixed(tmp_path, 2)
+    forget_fixed()
+    with pytest.raises(
+        InputError, match="'fixed' of a worker is another version than the one here"
+    ):
+        prepare(used)
+    forget_fixed()
+
+
+def test_a_class_that_is_defined_anew_is_looked_at_anew(tmp_path, monkeypatch):
+    write_fixed(tmp_path, 1)
+    monkeypatch.chdir(tmp_path)
+    forget_fixed()
+    import_plugins(["fixed_package.fixed"])
+    first = iopea.LEARNERS.plugin("fixed").digest
+    write_fixed(tmp_path, 2)
+    register(iopea.LEARNERS["fixed"])
+    assert iopea.LEARNERS.plugin("fixed").digest != first
+    forget_fixed()
+
+
+# Where a plug-in fails.
+
+
+class Ends(iopea.RandomPolicy):
+    name = "ends"
+
+    def _tell(self, trajectory):
+        sys.exit(3)
+
+
+class Raises(iopea.RandomPolicy):
+    name = "raises"
+
+    def _tell(self, trajectory):
+        raise RuntimeError("boom")
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (Ends, r"failed: SystemExit: 3 \(test_plugins\.py, line \d+\)\.$"),
+        (Raises, r"failed: RuntimeError: boom \(test_plugins\.py, line \d+\)\.$"),
+    ],
+)
+def test_a_task_that_fails_says_why_and_where(kind, words):
+    from iopea.comparison.runner import _carry_out
+    from iopea.errors import ComputationError
+
+    register(kind)
+    system = system_text(*iopea.LostSales.example())
+    task = Task("shop", system, kind.name, horizons=(10,), evaluation=1000)
+    best = task.best.perform([])
+    with pytest.raises(ComputationError, match=words):
+        _carry_out(task, [best], None)
+
+
+def test_an_error_of_a_plug_in_is_told_from_one_of_the_package():
+    from iopea.plugins import failure, is_of_plugin
+
+    register(Raises)
+    shop, demand = iopea.LostSales.example()
+    with pytest.raises(RuntimeError) as theirs:
+        iopea.run(Raises(shop), shop.simulator(demand), 5)
+    assert is_of_plugin(theirs.value)
+    assert failure(theirs.value).startswith("RuntimeError: boom (test_plugins.py, line ")
+    with pytest.raises(TypeError) as ours:
+        Batches("x")
+    assert not is_of_plugin(ours.value)
+    assert not is_of_plugin(KeyError("a"))
+
+
+FAILING = """
+import sys, iopea
+
+@iopea.register
+class Raises(iopea.RandomPolicy):
+    name = "raises"
+
+    def _tell(self, trajectory):
+        raise RuntimeError("boom")
+
+@iopea.register
+class Ends(iopea.RandomPolicy):
+    name = "ends"
+
+    def _tell(self, trajectory):
+        sys.exit(3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("learn", "--learner", "raises"), "RuntimeError: boom (failing.py, line 9)."),
+        (("learn", "--learner", "ends"), "SystemExit: 3 (failing.py, line 16)."),
+        (("compare", "--learners", "ends", "--workers", 2), "SystemExit: 3 (failing.py, line 16)."),
+    ],
+)
+def test_commands_end_with_a_sentence_where_a_plug_in_fails(words, expected, tmp_path):
+    (tmp_path / "failing.py").write_text(FAILING)
+    command_name, *more = words
+    done = command(
+        command_name, ROOT / "examples" / "newsvendor.toml", *more, "--import", "failing.py",
+        "--horizon", 50, "--seeds", 1, folder=tmp_path, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert expected in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# Two classes of one name, and entry points.
+
+
+def declared(folder, monkeypatch, entries, code=LEADER):
+    """A package that was installed, whose modules are in the same folder."""
+    write_entry(folder, "mypack", entries)
+    (folder / "mypack_leader.py").write_text(code)
+    monkeypatch.syspath_prepend(folder)
+
+
+def test_a_name_is_not_taken_from_an_installed_package(tmp_path, monkeypatch):
+    declared(tmp_path / "site", monkeypatch, "[iopea.learners]\nidle = mypack_leader:Idle\n")
+    file = tmp_path / "leader.py"
+    file.write_text(LEADER)
+    words = r"Cannot register Idle of .*leader\.py: the package mypack 1\.0 \(mypack_leader:Idle\)"
+    with pytest.raises(InputError, match=f"{words} has a learner 'idle' already"):
+        import_plugins([str(file)])
+
+
+def test_a_class_may_be_declared_and_registered(tmp_path, monkeypatch):
+    declared(tmp_path / "site", monkeypatch, "[iopea.learners]\nidle = mypack_leader:Idle\n")
+    assert iopea.LEARNERS["idle"].__module__ == "mypack_leader"
+    assert iopea.LEARNERS.registered["idle"] is iopea.LEARNERS["idle"]
+    import_plugins(["mypack_leader"])
+    sys.modules.pop("mypack_leader")
+
+
+def test_a_module_whose_class_is_declared_need_not_register_it(tmp_path, monkeypatch):
+    entries = "[iopea.learners]\nidle = mypack_leader:Idle\n"
+    plain = LEADER.replace("@iopea.register\n", "")
+    declared(tmp_path / "site", monkeypatch, entries, plain)
+    import_plugins(["mypack_leader"])
+    assert iopea.LEARNERS["idle"].__module__ == "mypack_leader"
+    sys.modules.pop("mypack_leader")
+
+
+def test_wrong_entry_points_are_told_how_to_be_right(tmp_path, monkeypatch):
+    from iopea.registry import strangers
+
+    entries = (
+        "[iopea.learner]\nidle = mypack_leader:Idle\n[iopea.learners]\nwrong = mypack_leader:Idle\n"
+    )
+    declared(tmp_path / "site", monkeypatch, entries)
+    assert strangers(REGISTRIES) == [
+        "'idle' of the package mypack 1.0 (mypack_leader:Idle) is not used. Unknown group of entry "
+        "points 'iopea.learner': did you mean 'iopea.learners'?"
+    ]
+    with pytest.raises(InputError, match="its name is 'idle', so rename the entry point to idle"):
+        iopea.LEARNERS["wrong"]
+    sys.modules.pop("mypack_leader")
+
+
+def test_one_broken_class_does_not_take_down_the_list_of_learners(tmp_path):
+    (tmp_path / "broken.py").write_text(
+        LEADER + "    @classmethod\n    def fits(cls, problem):\n        return problem.nothing\n"
+    )
+    done = command("learners", "--json", "--import", "broken.py", folder=tmp_path)
+    assert {row["name"]: row["fits"] for row in json.loads(done.stdout)["learners"]}["idle"] == []
+    assert "Warning: Idle.fits of the learner 'idle' fails on a lost-sales problem" in done.stderr
