@@ -44,11 +44,9 @@ _WITHIN = 1.2
 #: Costs that reach this multiple of the best one are drawn on a logarithmic axis.
 _FACTOR = 3
 _BAND = 0.15
-#: How regret is drawn, in a sentence.
-REGRET = (
-    "The band is the 95 % interval of the mean, drawn down to a tenth of it; points at or below 0 "
-    "are not drawn."
-)
+#: Share of the least mean down to which bands of regret are drawn where they reach 0: on any axis,
+#: that is below its bottom.
+_BELOW = 1e-9
 _STYLE: Any = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -191,7 +189,24 @@ def regret_over_time(
         axes = canvas.subplots()
         draw_regret(axes, curves)
         legend_below(canvas, lines_of([axes]))
-        return finished(canvas, name, title, f"{caption} {REGRET}", command)
+        return finished(canvas, name, title, " ".join([caption, *said_of_regret(curves)]), command)
+
+
+def said_of_regret(curves: Sequence[Curve]) -> list[str]:
+    """How regret is drawn, in sentences."""
+    means = [curve.mean for curve in curves]
+    logarithmic = _is_logarithmic(curves)
+    said = []
+    if any(len(curve.values) > 1 for curve in curves):
+        below = ", and goes on below the axis where it reaches its bottom" if logarithmic else ""
+        said.append(f"The band is the 95 % interval of the mean{below}.")
+    if logarithmic and any((mean <= 0).any() for mean in means):
+        said.append("Points at or below 0 are not drawn.")
+    return said
+
+
+def _is_logarithmic(curves: Sequence[Curve]) -> bool:
+    return any((curve.mean > 0).any() for curve in curves)
 
 
 def draw_regret(
@@ -204,21 +219,29 @@ def draw_regret(
     from iopea.comparison.axes import label_ticks
 
     names = [curve.name for curve in curves]
-    logarithmic = any((curve.mean > 0).any() for curve in curves)
+    logarithmic = _is_logarithmic(curves)
+    positive = [mean for curve in curves for mean in curve.mean.tolist() if mean > 0]
     for curve in curves:
         colour, marker, dash = style_of(curve.name, names)
         label = curve.name + ("" if (curve.mean > 0).any() else ": not above 0")
         shown = curve.mean > 0 if logarithmic else np.ones(curve.mean.shape, dtype=bool)
         steps, mean, half = curve.steps[shown], curve.mean[shown], curve.half[shown]
-        low = np.maximum(mean - half, mean / 10) if logarithmic else mean - half
         axes.plot(
             steps, mean, color=colour, marker=marker, linestyle=dash, label=label + about(curve)
         )
-        axes.fill_between(steps, low, mean + half, color=colour, alpha=_BAND, linewidth=0)
+        low, high = mean - half, mean + half
+        limits = axes.dataLim.frozen()
+        least = np.maximum(low, _BELOW * min(positive)) if logarithmic else low
+        axes.fill_between(steps, least, high, color=colour, alpha=_BAND, linewidth=0)
+        # The axis does not follow a band far down.
+        axes.dataLim.set(limits)
+        edge = np.maximum(low, mean / 10) if logarithmic else low
+        axes.update_datalim(np.column_stack([np.tile(steps, 2), np.append(edge, high)]))
     axes.set_xscale("log")
     if logarithmic:
         axes.set_yscale("log")
     label_ticks(axes.xaxis)
     label_ticks(axes.yaxis)
     axes.set_xlabel("steps T")
-    axes.set_ylabel("regret, mean and 95 % interval")
+    several = any(len(curve.values) > 1 for curve in curves)
+    axes.set_ylabel("regret, mean and 95 % interval" if several else "regret")

@@ -187,12 +187,12 @@ def regret_figure(panels: Sequence[RegretPanel], command: str) -> Figure:
             axes.set_visible(False)
         caption = (
             "Extra cost over the best policy on the same noise, mean of the runs with its "
-            "95 % interval (drawn down to a tenth of the mean), and the fitted exponent of T "
-            "with its standard error. Upper bounds are the theorem's with the constants of its "
-            "proof, which hold for rule “theorem” with probability 85 %; where none is drawn, the "
-            "assumptions of the theorem fail or it needs a longer horizon. The lower bound is for "
-            "the worst arm of the hard instance, which differs for each T: no learner stays below "
-            "it on all arms."
+            "95 % interval, which goes on below the axis where it reaches its bottom, and the "
+            "fitted exponent of T with its standard error. Upper bounds are the theorem's with "
+            "the constants of its proof, which hold for rule “theorem” with probability 85 %; "
+            "where none is drawn, the assumptions of the theorem fail or it needs a longer "
+            "horizon. The lower bound is for the worst arm of the hard instance, which differs "
+            "for each T: no learner stays below it on all arms."
         )
         return finished(canvas, "regret", "Regret against the horizon", caption, command)
 
