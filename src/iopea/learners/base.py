@@ -47,6 +47,8 @@ epoch_records = each(
 )  # fmt: skip
 #: Relative tolerance within which two policies are the same: people write rounded parameters.
 _AS_WRITTEN = 1e-9
+#: How often a learner is asked again when it is told what it did not ask for.
+_ASKED = 8
 #: Up to this many parameters, a message names each of them.
 _MOST_NAMED = 4
 
@@ -150,6 +152,8 @@ class Learner(Stateful, ABC):
             raise InputError(f"Cannot tell {shown(trajectory)}: tell a Trajectory.")
         play = self.ask()
         asked = self._asked(trajectory.played, play.policy)
+        if not (asked and len(trajectory) <= play.steps) and not self.takes_any:
+            self._refuse_changes(play)
         self._accept(trajectory, play, asked)
         self.problem.check(trajectory)
         if not len(trajectory):
@@ -252,6 +256,17 @@ class Learner(Stateful, ABC):
             math.isclose(a, b, rel_tol=_AS_WRITTEN, abs_tol=least)
             for a, b in zip(played, asked, strict=True)
         )
+
+    def _refuse_changes(self, play: Play) -> None:
+        """Refuse a learner that asks for one thing and then for another."""
+        other = next(
+            (again for again in (self.ask() for _ in range(_ASKED)) if again != play), play
+        )
+        if other != play:
+            raise InputError(
+                f"The learner {self.name!r} asks for {shown(play)} and then for {shown(other)}: "
+                "_ask must answer the same until the next tell. Choose in __init__ and in _tell."
+            )
 
     def _accept(self, trajectory: Trajectory, play: Play, asked: bool) -> None:
         """Refuse a policy that was not asked for, or more steps than were asked for."""

@@ -1,4 +1,4 @@
-"""Contract checks of problems and learners, for people who write new ones.
+"""Contract checks of problems, families, learners and rules, for people who write new ones.
 
 A check takes a problem and its truth, as returned by ``kind.examples()``, and raises a
 :class:`ContractError` with a sentence where the contract is broken. Checks use the interface of
@@ -30,6 +30,7 @@ from iopea.testing.evaluators import (
     plug_in_evaluator,
     trajectories_checked,
 )
+from iopea.testing.families import FAMILY_CHECKS, check_family, check_rule
 from iopea.testing.learners import LEARNER_CHECKS, check_learner
 from iopea.testing.learning import learner_improves, learner_runs, truth_hidden
 from iopea.testing.problem import (
@@ -49,11 +50,14 @@ from iopea.testing.tools import Check, ContractError
 
 __all__ = [
     "CHECKS",
+    "FAMILY_CHECKS",
     "LEARNER_CHECKS",
     "Check",
     "ContractError",
+    "check_family",
     "check_learner",
     "check_problem",
+    "check_rule",
 ]
 
 #: All checks, simple ones first; later ones rely on earlier ones.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -69,6 +70,21 @@ def keeps_its_state(learner: type[Learner], problem: Problem, truth: Truth) -> N
         ) from error
     require(
         same, f"After loading, {learner.name} asks for {other.ask()}, not {one.ask()}: {advice}"
+    )
+
+
+def states_its_settings(learner: type[Learner], problem: Problem, truth: Truth) -> None:
+    """``settings`` are JSON values, with the horizon and the seed."""
+    given = _settings(learner)
+    said: object = learner(problem, **given).settings()
+    try:
+        same = isinstance(said, dict) and json.loads(json.dumps(said, allow_nan=False)) == said
+    except (TypeError, ValueError):
+        same = False
+    require(
+        same and isinstance(said, dict) and given.items() <= said.items(),
+        f"{learner.__name__}.settings returns {said!r}: it must return a table of JSON values with "
+        "those of super().settings(), which are the horizon and the seed.",
     )
 
 
@@ -216,6 +232,7 @@ def refuses_states_of_others(learner: type[Learner], problem: Problem, truth: Tr
 #: All checks of a learner.
 LEARNER_CHECKS: tuple[LearnerCheck, ...] = (
     keeps_its_state,
+    states_its_settings,
     asks_the_same,
     runs_exactly,
     told_in_pieces,
