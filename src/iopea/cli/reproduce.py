@@ -60,7 +60,8 @@ def reproduce(
     """Run the paper's experiments. Results are compared with the printed numbers.
 
     Tables, figures and one page of HTML are written to the folder; finished runs are not repeated.
-    With --only or --rows, part of the tables is printed, and no report is written.
+    With --only or --rows, part of table1 and table-queue is printed, and no report is written;
+    other targets, such as regret and year, need complete results.
     """
     from rich.console import Console
 

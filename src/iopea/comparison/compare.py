@@ -50,6 +50,7 @@ class Comparison:
     seeds : range.
     evaluation : int. Steps of the path on which recommendations are evaluated.
     command : str. The command that reproduces the report.
+    files : dict. The file of each system by label, where labels don't say it.
     """
 
     systems: dict[str, tuple[Problem, Truth]]
@@ -58,6 +59,7 @@ class Comparison:
     seeds: range
     evaluation: int
     command: str
+    files: dict[str, str] = field(default_factory=dict)
     absent: dict[tuple[str, str], str] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -154,7 +156,7 @@ class Comparison:
                 )
             lines.append(Line(tuple(cells)))
         tests = sum(not math.isnan(p_value) for p_value in p_values)
-        notes = (
+        notes: tuple[str, ...] = (
             f"Long-run average cost of the policy recommended after {self.horizon:,} steps, "
             f"{runs(len(self.seeds))}; in brackets the gap to the best policy of the class.",
             f"{IMPROVED} significantly better than {base}, {WORSE} worse: Welch's test at "
@@ -162,6 +164,12 @@ class Comparison:
             if tests
             else "Nothing was tested: a test needs two learners and two runs of each.",
         )
+        if self.files:
+            notes += (
+                "Files: "
+                + ", ".join(f"{label} is {file}" for label, file in self.files.items())
+                + ".",
+            )
         return Table(
             "costs", "Cost of the recommended policies", self._columns, tuple(lines), notes
         )
