@@ -188,8 +188,8 @@ def rollout(costs, steps=5):
     [
         (None, "Told._play returns None: it must return a Rollout"),
         (rollout(np.ones(4)), "Told._play returns a trajectory of 5 steps with 4 costs for 5"),
-        (rollout(np.ones(4), 4), "Told._play returns a trajectory of 4 steps with 4 costs for 5"),
-        (rollout([1.0] * 5), "it must return an array with one cost for each step"),
+        (rollout(np.ones(6), 6), "Told._play returns a trajectory of 6 steps with 6 costs for 5"),
+        (rollout([1.0] * 5), "and an array with one cost for each step"),
         (rollout(np.array([1, 1, np.nan, 1, 1])), "gives the cost nan at step 2 under policy 3:"),
         (rollout(np.array([1, 1, 1, np.inf, 1])), "gives the cost inf at step 3 under policy 3:"),
     ],

@@ -943,7 +943,7 @@ class Simulator(Stateful, ABC):
             policy = self.problem.as_policy(policy)
         check_kind("until_start", until_start, bool)
         rollout = self._play(policy, int(steps), until_start)
-        return self._sound(rollout, "_play", int(steps), until_start)
+        return self._sound(rollout, "_play", int(steps))
 
     @abstractmethod
     def _play(self, policy: Policy, steps: int, until_start: bool = False) -> Rollout:
@@ -954,7 +954,7 @@ class Simulator(Stateful, ABC):
         steps = min(play.steps, most, MOST_PLAYED)
         if isinstance(play.policy, Controller):
             rollout = self.drive(play.policy, steps, play.copies)
-            return self._sound(rollout, "drive", steps, play.until_start)
+            return self._sound(rollout, "drive", steps)
         return self.play(play.policy, steps, play.until_start)
 
     def drive(self, controller: Controller, steps: int, copies: int = 1) -> Rollout:
@@ -963,17 +963,16 @@ class Simulator(Stateful, ABC):
             f"A {self.problem.kind} problem has no states and actions for {controller}."
         )
 
-    def _sound(self, rollout: Any, method: str, steps: int, until_start: bool) -> Rollout:
-        """A rollout with one finite cost for each step; another one is refused."""
+    def _sound(self, rollout: Any, method: str, steps: int) -> Rollout:
+        """A rollout of at most so many steps, with one finite cost for each; refused if not."""
         found: Rollout = returned(self, method, rollout, Rollout)
         costs, played = found.costs, len(found.trajectory)
-        whole = played == steps or (until_start and played < steps)
         numbers = isinstance(costs, np.ndarray) and costs.dtype.kind in "fiu"
-        if not whole or not numbers or costs.shape != (played,):
+        if played > steps or not numbers or costs.shape != (played,):
             raise InputError(
                 f"{type(self).__name__}.{method} returns a trajectory of {played} steps with "
-                f"{np.size(costs)} costs for {steps} steps: it must return an array with one cost "
-                "for each step."
+                f"{np.size(costs)} costs for {steps} steps: it must return at most as many steps "
+                "as it is given, and an array with one cost for each step."
             )
         if not np.isfinite(costs).all():
             step = int(np.flatnonzero(~np.isfinite(costs))[0])
