@@ -8,7 +8,8 @@ from iopea.errors import InputError
 from iopea.learners.base import fits, made
 from iopea.problems.base import Evaluator, Simulator, example_of
 from iopea.registry import Registry
-from iopea.testing import check_problem
+from iopea.testing import ContractError, check_problem
+from iopea.testing.evaluators import estimates_fit, fresh_evaluator
 from iopea.types import Estimates, Rollout, Trajectory
 
 
@@ -160,6 +161,24 @@ def test_what_a_family_returns_is_checked(methods, words):
     shop, _ = shop_with(**methods)
     with pytest.raises(InputError, match=words):
         iopea.IOPEA(shop)
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "words"),
+    [
+        (
+            Broken(None, Estimates(np.zeros((0, 12)), np.zeros(0))),
+            r"Broken.observe returns None: it",
+        ),
+        (Broken(1, None), "Broken.estimates returns None: it must return an Estimates"),
+        (Broken(1, NARROW), r"Broken.estimates returns sums of shape \(1, 3\) and sizes of shape"),
+    ],
+)
+def test_the_contract_says_what_an_evaluator_returns(evaluator, words):
+    shop, demand = shop_with(evaluator=lambda *given, **named: evaluator)
+    with pytest.raises(ContractError, match=words):
+        for check in (fresh_evaluator, estimates_fit):
+            check(shop, demand)
 
 
 class Told(Simulator):

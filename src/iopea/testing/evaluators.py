@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 from functools import partial
 from itertools import chain, product, repeat
+from numbers import Integral
+from typing import cast
 
 import numpy as np
 
+from iopea.errors import InputError
 from iopea.orders.checking import check_order, some_policies
-from iopea.problems.base import Evaluator, PlugInEvaluator, Problem
+from iopea.problems.base import Evaluator, PlugInEvaluator, Problem, sound_estimates
 from iopea.testing.tools import (
     LONGEST_PLAY,
     SAME,
@@ -85,8 +88,13 @@ def trajectories_checked(problem: Problem, truth: Truth) -> None:
 
 def fresh_evaluator(problem: Problem, truth: Truth) -> None:
     """An evaluator without data has no estimates, and the system is in its initial state."""
-    evaluator = problem.evaluator(some_policies(problem))
-    require(says_nothing(evaluator.estimates()), "A fresh evaluator must have no estimates.")
+    points = some_policies(problem)
+    evaluator = problem.evaluator(points)
+    try:
+        found = sound_estimates(evaluator, "estimates", evaluator.estimates(), len(points))
+    except InputError as error:
+        raise ContractError(str(error)) from None
+    require(says_nothing(found), "A fresh evaluator must have no estimates.")
     require(evaluator.at_start, "A fresh evaluator must be at the start.")
     require(evaluator.departures == 0, "A fresh evaluator can't have seen departures.")
 
@@ -98,11 +106,16 @@ def estimates_fit(problem: Problem, truth: Truth) -> None:
     estimates = evaluator.estimates()
     for trajectory, evaluate in tell_story(problem, truth, points):
         before, steps = estimates, len(trajectory) if evaluate else 0
-        counted = evaluator.observe(trajectory, evaluate)
+        counted: object = evaluator.observe(trajectory, evaluate)
+        require(
+            isinstance(counted, Integral),
+            f"{type(evaluator).__name__}.observe returns {counted!r}: it must return the number of "
+            "steps that counted.",
+        )
         told += steps
         estimates = evaluator.estimates()
         require(
-            0 <= counted <= steps,
+            0 <= cast(int, counted) <= steps,
             f"Given {len(trajectory)} steps with evaluate = {evaluate}, observe() must count "
             f"between 0 and {steps} of them, not {counted}.",
         )
