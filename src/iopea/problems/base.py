@@ -965,7 +965,9 @@ class Simulator(Stateful, ABC):
 
     def _sound(self, rollout: Any, method: str, steps: int) -> Rollout:
         """A rollout of at most so many steps, with one finite cost for each; refused if not."""
-        found: Rollout = returned(self, method, rollout, Rollout)
+        found: Rollout = rollout
+        if not isinstance(rollout, Rollout):
+            returned(self, method, rollout, Rollout)
         costs, played = found.costs, len(found.trajectory)
         numbers = isinstance(costs, np.ndarray) and costs.dtype.kind in "fiu"
         if played > steps or not numbers or costs.shape != (played,):

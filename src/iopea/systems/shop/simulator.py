@@ -75,14 +75,15 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
         """Play a policy from the present state on; with ``until_start``, until the stock is 0."""
         system, family = self.problem.system, self.problem.family
         before = self._stream.state_dict() if until_start else None
-        most = max(self._most, self._held.sum())
+        most = max(self._most, float(self._held.sum()))
         demand = self._stream.draw(steps)
         stock, sales, *orders = family.roll_out(system, policy, demand, self._held, until_start)
         if before is not None and stock.size < steps:
             # Demand that was drawn but not used belongs to later steps.
             self._stream.load_state_dict(before)
             self._stream.draw(stock.size)
-        check_held(family, policy, max(stock.max(initial=0.0), self._held.sum()), most)
+        if stock.size:
+            check_held(family, policy, float(stock.max()), most)
         costs = system.true_costs(stock, sales, orders, demand[: stock.size])
         return Rollout(Trajectory(policy, stock=stock, sales=sales), costs)
 
