@@ -325,13 +325,9 @@ def test_a_shop_that_begins_with_more_than_its_policies_hold_is_no_mistake():
     assert stock.max() == 40
 
 
-@pytest.mark.parametrize("kind", iopea.PROBLEMS.values(), ids=iopea.PROBLEMS)
-def test_classes_of_the_package_hold_what_they_say(kind):
-    for problem, truth in kind.examples():
-        known = problem.policy_class
-        system = problem.simulator(truth, seed=1)
-        for policy in known.thinned(3, known.extent / 2 or 1.0)[:9].tolist():
-            assert system.play(tuple(policy), 100).costs.size == 100
+def test_a_name_that_is_no_text_is_refused():
+    with pytest.raises(InputError, match=r"learner must be one of 'iopea'.*, not \['iopea'\]"):
+        iopea.LEARNERS.named(["iopea"])
 
 
 def test_a_registry_is_made_of_names_classes_and_instances():

@@ -13,6 +13,7 @@ from iopea.errors import InputError, ModelMismatchError, shown
 from iopea.model import Model, NonNegative, Positive
 from iopea.policies import Box, check_steps
 from iopea.problems.control import Control
+from iopea.registry import root_of
 from iopea.seeds import seed_for
 from iopea.systems.shop import kernel as fleet
 from iopea.systems.shop.records import evening_hint
@@ -220,7 +221,12 @@ def time_to_sell(demand: Demand, seed: int) -> float:
 
 
 def most_held(family: Any, system: Any, parameters: int) -> float:
-    """The most that policies hold, on hand and on order; infinite where nothing limits it."""
+    """The most that policies of a plug-in hold, on hand and on order; infinite if not limited.
+
+    Those of the package may hold more for a while, as dual-index policies do.
+    """
+    if root_of(type(family).__module__) == root_of(__name__):
+        return np.inf
     grows = family.constant_orders(system, np.zeros((1, parameters))) is not None
     return np.inf if grows else float(family.most_stock(system))
 

@@ -63,7 +63,7 @@ class ShopSimulator(DemandSimulator, SteppedSimulator):
 
     @cached_property
     def _most(self) -> float:
-        """The most that these policies hold, on hand and on order; infinite where it grows."""
+        """The most that these policies hold, as far as that is checked."""
         known = self.problem.policy_class
         return most_held(self.problem.family, self.problem.system, known.dimension)
 
