@@ -177,7 +177,7 @@ def test_items_with_few_records_borrow_from_their_group():
     made = iopea.generate_sales(120, seed=14, **FLAT)
     usual = made.laws.filter(kind="usual")["unique_id"].to_list()
     young = usual[::4]
-    late = made.history["ds"].unique().sort()[-15]
+    late = made.history["ds"].unique().sort()[-11]
     rows = made.history.filter(
         pl.col("unique_id").is_in(usual)
         & (~pl.col("unique_id").is_in(young) | (pl.col("ds") >= late))
@@ -206,6 +206,78 @@ def test_richer_families_cost_no_more_by_estimate(made, family):
     assert (rich["expected_cost"].to_numpy() <= 1.01 * base).all()
     if family == "s-S":
         assert (rich["expected_cost"].to_numpy() / base).min() < 0.95
+
+
+def test_young_groups_and_empty_cells_of_pandas_stop_nobody(made, plan):
+    young = {"unique_id": ["new"] * 3, "ds": made.history["ds"].unique().sort()[-3:],
+             "sales": [3.0] * 3, "stock": [9.0] * 3}  # fmt: skip
+    rows = pl.concat([made.history.select(young), pl.DataFrame(young)])
+    about = pl.DataFrame({"unique_id": ["new"], "lead_time": [1], "holding_cost": [1.0],
+                          "lost_sales_cost": [9.0], "group": ["own"]})  # fmt: skip
+    items = pl.concat([made.items.select(about.columns).cast(about.schema), about])
+    for calendar in ("season", "auto"):
+        found = iopea.fit(rows, items, calendar=calendar)
+        assert not found.refused
+        assert found.table.height == 61
+    frame = pandas.DataFrame(made.items.to_dict(as_series=False)).assign(minimum_order=np.nan)
+    history = pandas.DataFrame(made.history.to_dict(as_series=False)).assign(received=np.nan)
+    assert_frame_equal(iopea.fit(history, frame).table, plan.table)
+
+
+def one_item(sales, stock, **about):
+    """A plan for one item with weekly records."""
+    first = pl.date(2020, 1, 6)
+    days = pl.date_range(first, first + pl.duration(weeks=len(sales) - 1), "1w", eager=True)
+    rows = {"unique_id": ["a"] * len(sales), "ds": days, "sales": sales, "stock": stock}
+    given = {"lead_time": 1, "holding_cost": 1.0, "lost_sales_cost": 9.0} | about
+    family = given.pop("family", "base-stock")
+    items = {"unique_id": ["a"], **{name: [value] for name, value in given.items()}}
+    plain = {"calendar": "none", "memory": "none"}
+    return iopea.fit(rows, items, family=family, **plain).table.row(0, named=True)
+
+
+@pytest.mark.parametrize(
+    ("about", "least", "most", "cost"),
+    [
+        ({"minimum_order": 30}, 45, 51, 20),
+        ({"order_multiple": 50}, 62, 71, 27),
+        ({"family": "capped-base-stock", "minimum_order": 30}, 45, 51, 20),
+        ({"family": "capped-base-stock", "order_multiple": 50}, 62, 71, 27),
+        ({"family": "s-S", "fixed_order_cost": 100.0}, 11, 18, 48),
+    ],
+    ids=str,
+)
+def test_ranges_reach_as_far_as_large_orders_need(about, least, most, cost):
+    demand = np.random.default_rng(0).poisson(10, 150)
+    row = one_item(demand, [200] * 150, **about)
+    name = "reorder_level" if about.get("family") == "s-S" else "level"
+    assert least <= row[name] <= most
+    assert row["expected_cost"] < cost
+
+
+@pytest.mark.parametrize("lead_time", [0, 1, 2, 3, 10])
+def test_what_was_in_force_can_be_judged_and_is_not_advised_again(lead_time):
+    rng, verdicts = np.random.default_rng(1), []
+    for level in (8 * (lead_time + 1), 13 * (lead_time + 1) + 4):
+        coming, on_hand, told = [0.0] * lead_time, 0.0, []
+        for wanted in rng.poisson(10, 300):
+            coming.append(level - on_hand - sum(coming))
+            stock = on_hand + coming.pop(0)
+            told.append((min(stock, wanted), stock))
+            on_hand = stock - told[-1][0]
+        row = one_item(*zip(*told, strict=True), lead_time=lead_time, level=float(level))
+        verdicts.append(row["verdict"])
+        assert row["judged_up_to"] >= 0.9 * level
+        if row["try_level"] is not None:
+            assert row["try_level"] > level
+    assert verdicts == ["can't tell", "certified"]
+
+
+def test_stock_is_raised_step_by_step():
+    sold = [4, 0] * 75
+    row = one_item(sold, sold)
+    assert row["verdict"] == "can't tell"
+    assert 8 <= row["level"] <= 16  # twice what was sold, in each of two periods
 
 
 def test_one_period_or_no_sales_at_all_are_no_error():

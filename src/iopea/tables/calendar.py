@@ -184,6 +184,11 @@ def fit_calendar(
     >>> bool(abs(ratio - 2) < 0.15)  # although half of the days sold out
     True
     """
+    if not records.counts.size:
+        count = records.first.size - 1
+        width = features(terms, np.zeros(1), np.zeros(1)).shape[1]
+        unknown = near or Calendar(tuple(terms), np.zeros(width))
+        return unknown, np.ones(count), np.full(count, 2.0)
     kinds, places = np.unique(
         np.column_stack([records.days, records.holidays]), axis=0, return_inverse=True
     )

@@ -41,7 +41,7 @@ from iopea.tables.outlook import (
 )
 from iopea.tables.reading import FORECAST, ID, Sales, read_sales
 from iopea.tables.scaled import fit_scaled, moved
-from iopea.tables.shop import ItemShop, family_named
+from iopea.tables.shop import ItemShop, family_named, largest_order
 from iopea.types import Array, Indices, Mask
 
 #: Length of the path on which policies are compared, of those on which laws are drawn anew, and the
@@ -56,6 +56,10 @@ _MATTERS = 0.02
 _DIGITS = 6
 #: Share of a cost that is rounding.
 _ROUNDING = 1e-9
+#: A range is widened up to so many times, as long as that makes the best policy so much cheaper.
+_WIDEST, _CHEAPER = 8.0, 1e-3
+#: The most stock that is advised, as a multiple of what was ever wanted in a period.
+_STEP = 2.0
 #: Items that are fitted together by a worker.
 _CHUNK = 64
 
@@ -210,11 +214,46 @@ def choose(item: Item, family: str, view: View = PLAIN, prior: Prior | None = No
         raise InputError("no period tells anything of its demand: its stock, sales or both.")
     law = law_of(item, view, prior)
     path = law.quantiles(_PATH, _shuffled(_PATH))
-    shop = ItemShop.of(item.row, family_named(family), path, law.whole)
+    kind, wider, found, least = family_named(family), 1.0, None, math.inf
+    while wider <= _WIDEST:
+        shop = ItemShop.of(item.row, kind, path, law.whole, wider)
+        net, best, cost = _best(shop, law, path)
+        if found is not None and not cost < least - _CHEAPER * abs(least):
+            break
+        found, least = Choice(shop, law, path, net, best), cost
+        if item.row["high"] is not None or best.max() < shop.box.high[0]:
+            break
+        wider *= 2
+    assert found is not None
+    return found
+
+
+def _best(shop: ItemShop, law: ItemLaw, path: Array) -> tuple[Array, Array, float]:
+    """A net of policies, the best one by estimate, and its cost.
+
+    None is chosen whose stock is often more than twice what was ever wanted: stock is raised step
+    by step.
+    """
     net = shop.coarse()
-    first = net[shop.costs(path[None], net)[0].argmin()]
+    most = max(_STEP * law.largest, law.unit) + largest_order(shop.system, path)
+    first = net[_cheapest(shop, path, net, most)[0]]
     near = shop.near(net, first)
-    return Choice(shop, law, path, net, near[shop.costs(path[None], near)[0].argmin()])
+    place, cost = _cheapest(shop, path, near, most)
+    return net, near[place], cost
+
+
+def _cheapest(shop: ItemShop, path: Array, policies: Array, most: float) -> tuple[int, float]:
+    """The place of the cheapest policy that has not too much stock, and its cost."""
+    costs = shop.costs(path[None], policies)[0]
+    best = int(costs.argmin())
+    if shop.stocks(policies[best : best + 1], path)[0] > most:
+        stocks = shop.stocks(policies, path)
+        fits = stocks <= most
+        if not fits.any():
+            best = int(stocks.argmin())
+        else:
+            best = int(np.flatnonzero(fits)[costs[fits].argmin()])
+    return best, float(costs[best])
 
 
 def law_of(item: Item, view: View = PLAIN, prior: Prior | None = None) -> ItemLaw:
@@ -461,7 +500,16 @@ def fit_item(item: Item, settings: _Settings, known: _Known) -> Fit:
     whole = bool((np.diff(item.periods) == 1).all())
     doubt = assumed or trust(item.sales, item.censored, item.stock, whole)
     found = _Judgement.of(
-        shop, path, policies, plain, changes, law.number, place, reached, settings.delta
+        shop,
+        path,
+        policies,
+        plain,
+        changes,
+        law.number,
+        place,
+        reached,
+        item.row["level"],
+        settings.delta,
     )
     verdict, reason = found.verdict(item, doubt, settings)
     chosen = policies[place]
@@ -590,6 +638,7 @@ class _Judgement:
     judged_up_to: float | None
     try_level: float
     decides: bool
+    reached: float
 
     @classmethod
     def of(
@@ -602,17 +651,22 @@ class _Judgement:
         records: float,
         place: int,
         reached: float,
+        in_force: float | None,
         delta: float,
     ) -> _Judgement:
         """Bands of the judged policies, survivors, and whether what is not judged could matter."""
         top = shop.family.most_stock(shop.system)
-        tops = _stock_needed(policies)
-        judged = tops <= reached * (1 + 1e-9)
+        tops = policies.max(axis=1)
+        stocks = shop.stocks(policies, path)
+        judged = stocks <= reached * (1 + 1e-9)
+        held = max(in_force or 0.0, float(tops[judged].max()) if judged.any() else 0.0)
+        beyond = tops[~judged & (tops > held)]
+        next_one = max(float(tops[place]), float(beyond.min()) if beyond.size else held)
         if not judged.any():
             # Nothing was in stock often enough.
             return cls(
                 judged, np.zeros(len(plain)), np.zeros(len(plain)), None, float(tops.max()), None,
-                float(tops[place]), False,
+                next_one, False, reached,
             )  # fmt: skip
         # Demand below all that was seen may have a probability of about one record. It costs a
         # policy at most what it could sell of the least demand that was seen.
@@ -638,8 +692,9 @@ class _Judgement:
             least=float(values.min()),
             most=float(values.max()),
             judged_up_to=float(tops[judged].max()),
-            try_level=float(max(tops[place], tops[~judged].min() if (~judged).any() else 0.0)),
+            try_level=next_one,
             decides=not could.any(),
+            reached=reached,
         )
 
     def verdict(self, item: Item, doubt: str | None, settings: _Settings) -> tuple[str, str | None]:
@@ -650,8 +705,8 @@ class _Judgement:
             return UNKNOWN, f"there {some}, too few to judge any policy"
         if not self.decides:
             return UNKNOWN, (
-                f"stock was hardly ever above {self.judged_up_to:.4g}, and demand beyond it could "
-                f"make a higher level cheaper: hold up to {self.try_level:.4g} for some periods"
+                f"stock was hardly ever above {self.reached:.4g}, and demand beyond it could make "
+                f"a higher level cheaper: try a level of {self.try_level:.4g} for some periods"
             )
         if doubt is not None:
             return PLAUSIBLE, doubt
@@ -659,11 +714,6 @@ class _Judgement:
         if sold < FEWEST_SALES:
             return PLAUSIBLE, f"only {sold} periods had sales: {FEWEST_SALES} are needed"
         return CERTIFIED, None
-
-
-def _stock_needed(policies: Array) -> Array:
-    """The inventory position up to which each policy orders: its largest parameter."""
-    return np.asarray(policies.max(axis=1))
 
 
 def _outcome(shop: ItemShop, policy: Array, path: Array) -> dict[str, float]:

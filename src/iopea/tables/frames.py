@@ -146,8 +146,8 @@ def as_number(frame: pl.DataFrame, name: str) -> tuple[pl.Expr, pl.Expr]:
     kind = frame.schema[name]
     column = pl.col(name)
     if kind == pl.Boolean or kind.is_numeric():
-        number = column.cast(pl.Float64)
-        return number.fill_nan(None), (number.abs() > LARGEST).fill_null(False)
+        number = column.cast(pl.Float64).fill_nan(None)
+        return number, (number.abs() > LARGEST).fill_null(False)
     if kind != pl.String:
         return pl.lit(None, dtype=pl.Float64), column.is_not_null()
     text = column.str.strip_chars()

@@ -31,9 +31,50 @@ def _operate(order, policies, demand, start, review, first, multiple, minimum, c
             state[0] = stock - columns[1, k, t]
 
 
+@njit(nogil=True, error_model="numpy")
+def _stocks(order, policies, demand, length, review, multiple, minimum, share, found):  # type: ignore[no-untyped-def]
+    state, stocks = np.empty(length), np.empty(demand.shape[0])
+    for k in range(policies.shape[0]):
+        state[:] = 0.0
+        for t in range(demand.shape[0]):
+            placed = 0.0
+            if t % review == 0:
+                placed = allowed(order(state, policies[k], NO_SIGNAL), multiple, minimum)
+            stocks[t] = state[0] + arrival(state[1:], placed)
+            state[0] = stocks[t] - sold(stocks[t], demand[t])
+        # The first periods have less.
+        last = np.sort(stocks[demand.shape[0] // 4 :])
+        found[k] = last[min(int(share * last.shape[0]), last.shape[0] - 1)]
+
+
 @lru_cache(maxsize=64)
 def _compiled(order: Any) -> Any:
     return order if hasattr(order, "py_func") else njit(order)
+
+
+def stocks_of(
+    family: OrderingFamily,
+    system: LostSalesSystem,
+    policies: Array,
+    demand: Array,
+    review: int,
+    share: float,
+) -> Array:
+    """The stock that each policy, a row, has at most in this share of the periods.
+
+    >>> from iopea.systems.lost_sales.base_stock import BaseStock
+    >>> shop = LostSalesSystem(lead_time=2, holding_cost=1, lost_sales_cost=9)
+    >>> levels = BaseStock(levels={"low": 0, "high": 9})
+    >>> stocks_of(levels, shop, np.array([[9.0], [4.0]]), np.full(40, 2.0), 1, 0.9)
+    array([5., 2.])
+    """
+    found = np.empty(len(policies))
+    terms, rule = system.terms, _compiled(family.rule(system))
+    _stocks(
+        rule, np.ascontiguousarray(policies), demand, 1 + system.lead_time, review,
+        terms.multiple, terms.minimum, share, found,
+    )  # fmt: skip
+    return found
 
 
 def operate(

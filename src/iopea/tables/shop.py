@@ -17,7 +17,7 @@ from iopea.problems.base import FAMILIES
 from iopea.systems.lost_sales.system import LostSalesSystem
 from iopea.systems.shop.base import Levels
 from iopea.systems.shop.family import OrderingFamily
-from iopea.tables.operate import operate
+from iopea.tables.operate import operate, stocks_of
 from iopea.types import Array
 
 #: Most values of each parameter of a net, by the number of parameters; more parameters have as few
@@ -27,6 +27,8 @@ _PER_AXIS = (48, 16, 6)
 _PARTS = 2048
 #: The highest level, as a multiple of the largest demand of a protection interval.
 _ABOVE = 1.1
+#: Periods on which the stock of a policy is looked at, and the share that has no more than it.
+_STOCKS, _OFTEN = 320, 0.9
 
 
 def family_named(kind: str) -> type[OrderingFamily]:
@@ -52,6 +54,15 @@ def system_of(item: Mapping[str, Any]) -> LostSalesSystem:
     )
 
 
+def largest_order(system: LostSalesSystem, demand: Array) -> float:
+    """A pack, the least order, or what is ordered to spare costs of orders (Harris)."""
+    found = max(system.order_multiple or 0.0, system.minimum_order or 0.0)
+    if system.fixed_order_cost and system.holding_cost:
+        each = 2 * system.fixed_order_cost * float(demand.mean()) / system.holding_cost
+        found = max(found, math.sqrt(each))
+    return found
+
+
 @dataclass(frozen=True)
 class ItemShop:
     """The shop of an item.
@@ -69,12 +80,17 @@ class ItemShop:
 
     @classmethod
     def of(
-        cls, item: Mapping[str, Any], kind: type[OrderingFamily], demand: Array, whole: bool
+        cls,
+        item: Mapping[str, Any],
+        kind: type[OrderingFamily],
+        demand: Array,
+        whole: bool,
+        wider: float = 1.0,
     ) -> ItemShop:
         """The shop of a row of the items, for a path of its demand.
 
-        Levels go up to the largest demand of an interval that an order must last for, or to what
-        is in force, unless the row has a range.
+        Levels go up to the largest demand of an interval that an order must last for and the
+        largest order that comes at once, or to what is in force, unless the row has a range.
         """
         system = system_of(item)
         review = int(item["review_period"])
@@ -85,12 +101,14 @@ class ItemShop:
             lasts = system.lead_time + review
             upto = np.cumsum(np.append(0.0, np.resize(demand, demand.size + lasts)))
             most = float((upto[lasts:] - upto[:-lasts]).max())
-            high = max(_ABOVE * most, item["level"] or 0.0, item["order_multiple"] or 0.0, low)
-            high = high or 1.0
+            high = max(_ABOVE * most + largest_order(system, demand), item["level"] or 0.0, low)
+            high = wider * high or 1.0
         if step is not None:
             high = low + step * max(math.ceil((high - low) / step - 1e-9), 0 if low else 1)
         levels = Levels(low=low, high=high, step=step)
-        return cls(system, review, kind.around(levels, system.lead_time))
+        # Where orders are few, one of them may be as large as the highest level.
+        each = review == 1 and not largest_order(system, demand)
+        return cls(system, review, kind.around(levels, system.lead_time if each else 0))
 
     @cached_property
     def box(self) -> Box:
@@ -141,6 +159,13 @@ class ItemShop:
                 cost = terms.holding * (stock - sales) - terms.lost * sales
                 found[row, place] = (cost + terms.fixed * (orders > 0)).mean()
         return found
+
+    def stocks(self, policies: Array, demand: Array) -> Array:
+        """The stock that each policy hardly ever exceeds."""
+        if self.system.lead_time + self.review == 1 and self.family.one_level:
+            return np.asarray(policies[:, 0])
+        path = np.resize(demand, _STOCKS)
+        return stocks_of(self.family, self.system, policies, path, self.review, _OFTEN)
 
     def operate(self, policy: Array, demand: Array, state: Array | None = None) -> Array:
         """Stock after arrivals, sales and orders of a policy on a path, from a state: (3, n)."""
