@@ -195,6 +195,33 @@ def test_cheaper_than_the_rules_of_thumb_and_near_the_truth():
     assert cost["iopea"] < 0.95 * min(cost["order-up-to"], cost["moving-average"], cost["history"])
 
 
+def test_a_history_without_stock_takes_no_part_and_packs_are_rounded_up():
+    made = iopea.generate_sales(4, 80, seed=5)
+    flags = made.history.select(
+        "unique_id", "ds", "sales", (pl.col("sales") >= pl.col("stock")).alias("stockout")
+    )
+    found = iopea.backtest(flags, made.items, "2023-01-02", **PLAIN)
+    assert found.contestants == ("iopea", "order-up-to", "moving-average")
+    with pytest.raises(InputError, match="stock of no item"):
+        iopea.backtest(flags, made.items, "2023-01-02", contestants=["history"])
+    packs = made.items.with_columns(order_multiple=pl.lit(24.0))
+    rough = iopea.backtest(made.history, packs, "2023-01-02", **PLAIN)
+    rate = dict(rough.table.filter(reading="imputed").select("contestant", "fill_rate").iter_rows())
+    plain = dict(
+        found.table.filter(reading="imputed").select("contestant", "fill_rate").iter_rows()
+    )
+    assert rate["order-up-to"] >= plain["order-up-to"]
+
+
+def test_weeks_are_scored_from_the_first_that_begins_on_the_day():
+    made = iopea.generate_sales(3, 80, seed=5)
+    for start, first in (("2023-01-02", 2), ("2023-01-03", 9)):
+        found = iopea.backtest(
+            made.history, made.items, start, contestants=[], rules={"five": lambda *_: 5.0}
+        )
+        assert found.periods["ds"].min() == datetime.date(2023, 1, first)
+
+
 def test_every_order_and_number_of_workers_gives_the_same():
     made = iopea.generate_sales(10, 120, seed=5)
     shuffled = made.history.sample(fraction=1.0, shuffle=True, seed=1)
@@ -242,6 +269,7 @@ def test_the_history_is_scored_where_its_stock_is_known():
         ({"contestants": []}, "no contestants"),
         ({"rules": {"history": lambda *_: 1.0}}, "rename it"),
         ({"rules": {"mine": lambda *_: -1.0}}, "rule of your own"),
+        ({"rules": {"mine": lambda *_: 1 / 0}}, "ZeroDivisionError"),
         ({"demand": {"unique_id": ["x"], "ds": ["2024-01-01"], "demand": [-1]}}, "Row 1"),
         ({"demand": {"unique_id": ["x"], "ds": ["2024-01-01"], "demand": [1]}}, "lacks a period"),
     ],

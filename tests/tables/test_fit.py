@@ -211,7 +211,7 @@ def test_richer_families_cost_no_more_by_estimate(made, family):
 def test_young_groups_and_empty_cells_of_pandas_stop_nobody(made, plan):
     young = {"unique_id": ["new"] * 3, "ds": made.history["ds"].unique().sort()[-3:],
              "sales": [3.0] * 3, "stock": [9.0] * 3}  # fmt: skip
-    rows = pl.concat([made.history.select(young), pl.DataFrame(young)])
+    rows = pl.concat([made.history.select(*young), pl.DataFrame(young)])
     about = pl.DataFrame({"unique_id": ["new"], "lead_time": [1], "holding_cost": [1.0],
                           "lost_sales_cost": [9.0], "group": ["own"]})  # fmt: skip
     items = pl.concat([made.items.select(about.columns).cast(about.schema), about])

@@ -147,7 +147,8 @@ ITEMS = {"unique_id": ["a"], "lead_time": [2], "holding_cost": [1.0], "lost_sale
 BAD_ITEMS = {
     "lead_time": [(1.5, "a whole number from 0 to 1000"), (-1, "0 to 1000"), (None, "0 to 1000")],
     "holding_cost": [(-1, "at least 0"), ("x", "at least 0")],
-    "order_multiple": [(0, "above 0")],
+    "order_multiple": [(-6, "at least 0")],
+    "step": [(0, "above 0")],
     "review_period": [(0, "from 1 to 1000")],
     "level": [(-3, "at least 0"), (math.inf, "at least 0")],
 }
@@ -168,6 +169,20 @@ def test_a_bad_cell_of_an_item_is_named(name):
         assert sales.history.is_empty()
         assert words in sales.refused["a"], value
         assert f"{name} in row 1 of the items is" in sales.refused["a"]
+
+
+def test_gaps_and_contradictions_are_noted_and_slips_in_names_remarked():
+    some = {"unique_id": ["a"] * 3, "ds": [DAYS[0], DAYS[2], DAYS[5]], "sales": [1, 2, 3],
+            "stock": [9, 9, 9], "stockout": [0, 1, 0], "holidays": [0, 0, 1]}  # fmt: skip
+    sales = read_sales(some, {**ITEMS, "order_multipl": [6]})
+    assert "1 period marked sold out although stock was left" in sales.notes["a"]
+    assert "3 periods without a row" in sales.notes["a"]
+    assert "rename it to 'holiday'" in sales.remarks[0]
+    assert "rename it to 'order_multiple'" in sales.remarks[1]
+    renamed = read_sales(
+        history(sales=[1], stock=[5]), {**ITEMS, "pack": [6]}, columns={"order_multiple": "pack"}
+    )
+    assert renamed.items["order_multiple"].to_list() == [6]
 
 
 def test_items_and_history_must_meet():

@@ -88,6 +88,7 @@ def fit(
         typer.echo(f"  {name}: {reason}")
     if len(plan.refused) > _MOST:
         typer.echo(f"  and {len(plan.refused) - _MOST} more, in the column reason")
-    ordered = plan.table["order"]
-    typer.echo(f"{ordered.drop_nulls().len()} orders, {ordered.sum():,.6g} units in all.")
+    ordered = plan.table["order"].drop_nulls()
+    number = int((ordered > 0).sum())
+    typer.echo(f"{number} orders above 0, {ordered.sum():,.6g} units in all.")
     typer.echo(f"Written to {out}.")

@@ -165,19 +165,15 @@ def _costs(found: Backtest, command: str) -> Table:
             if row["p_value"] < LEVEL and not mine:
                 sign = WORSE if row["saving"] > 0 else IMPROVED
             share = "" if mine or base <= 0 else percent(row["saving"] / base)
-            lines.append(
-                Line(
-                    (
-                        row["contestant"],
-                        Entry(row["cost"], row["cost_half"], periods, sign=sign, command=command),
-                        None if mine else Entry(row["saving"], row["saving_half"], periods),
-                        share,
-                        percent(row["fill_rate"]),
-                        float(row["item_periods"]),
-                    ),
-                    section=reading,
-                )
+            cost = Entry(
+                row["cost"], row["cost_half"], periods, sign=sign, command=command, over="period"
             )
+            more = Entry(row["saving"], row["saving_half"], periods, over="period")
+            cells = (
+                row["contestant"], cost, None if mine else more, share,
+                percent(row["fill_rate"]), float(row["item_periods"]),
+            )  # fmt: skip
+            lines.append(Line(cells, section=reading))
     notes = [
         f"Mean cost per item and period with its 95 % interval. Periods are clusters: what all "
         f"items have in common counts once. {WORSE} dearer than {first} by more than noise, "
@@ -192,8 +188,8 @@ def _costs(found: Backtest, command: str) -> Table:
         notes.append("The cover of moving-average was chosen in hindsight, all others before.")
     notes += [f"{reading}: {_ABOUT[reading]}." for reading in found.readings]
     columns = (
-        Column.text(""), Column("cost"), Column(f"more than {first}"), Column("in per cent"),
-        Column("fill rate"), Column("item-periods", ",.0f"),
+        Column.text("contestant"), Column("cost"), Column(f"more than {first}"),
+        Column("in per cent"), Column("fill rate"), Column("item-periods", ",.0f"),
     )  # fmt: skip
     return Table("costs", "Costs", columns, tuple(lines), tuple(notes))
 

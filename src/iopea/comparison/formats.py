@@ -512,7 +512,7 @@ def _caption(table: Table) -> str:
     entries = [entry for _, _, entry in table.entries() if entry.seeds]
     said = []
     if any(not math.isnan(entry.half) for entry in entries):
-        said.append("Mean over seeds ± half of its 95 % interval.")
+        said.append(f"Mean over {entries[0].over}s ± half of its 95 % interval.")
     if any(entry.gap_text for entry in entries):
         said.append("In brackets: the gap to the best policy of the class.")
     said.append(table.key)
@@ -525,7 +525,7 @@ def _about(entry: Entry) -> str:
     """Seeds, test, printed value and reason of an entry, in sentences."""
     said = []
     if entry.seeds:
-        said.append("1 seed." if entry.seeds == 1 else f"{entry.seeds} seeds.")
+        said.append(f"{entry.seeds} {entry.over}{'' if entry.seeds == 1 else 's'}.")
     if entry.p_value is not None and not math.isnan(entry.p_value):
         said.append(f"p = {entry.p_value:.2g}.")
     if entry.printed is not None:

@@ -140,10 +140,8 @@ def _factors(axes: Axes, plan: Plan, found: Fit) -> None:
     if outlook.terms:
         axes.axhline(1.0, color="#222222", linewidth=0.8, linestyle=(0, (1, 2)))
     if "weekday" in outlook.terms:
-        week = item.end + 1 + np.arange(7)
-        monday = np.argsort((outlook.clock.days(week) + 3) % 7)
-        each = outlook.factors(item, week[monday])
-        axes.bar([name[:3] for name in WEEKDAYS], each / each.mean(), color=_BLUE)
+        each = outlook.weekdays(item)
+        axes.bar([name[:3] for name in WEEKDAYS], each, color=_BLUE)
     elif "season" in outlook.terms:
         ahead = item.end + 1 + np.arange(round(outlook.year))
         each = outlook.factors(item, ahead)

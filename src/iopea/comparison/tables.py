@@ -48,6 +48,7 @@ class Entry:
     reason : str. Why it differs from the printed value.
     command : str. The command that reproduces it.
     absent : str. Why there is no value.
+    over : str. What the mean is over.
     """
 
     mean: float = math.nan
@@ -62,6 +63,7 @@ class Entry:
     reason: str = ""
     command: str = ""
     absent: str = ""
+    over: str = "seed"
 
     @property
     def value_text(self) -> str:

@@ -24,6 +24,7 @@ from scipy import stats
 
 from iopea.errors import InputError, IopeaError
 from iopea.model import check_choice, check_count, check_nonnegative
+from iopea.registry import error_text
 from iopea.systems.lost_sales.base_stock import BaseStock
 from iopea.systems.shop.family import OrderingFamily
 from iopea.tables.borrow import Prior, borrows
@@ -93,8 +94,10 @@ class Backtest:
     Attributes
     ----------
     contestants, readings : tuples of str.
-    table : DataFrame. By contestant and reading: mean cost per item and period with its interval,
-        the saving over it of the first contestant, with interval and p-value, and the fill rate.
+    table : DataFrame. By ``contestant`` and ``reading``: the mean ``cost`` per item and period, and
+        half of its 95 % interval (``cost_half``); ``saving``, how much less the first contestant
+        costs than this one, with ``saving_half`` and the ``p_value`` that they cost the same; the
+        share of demand that is met (``fill_rate``), and how many ``item_periods`` were scored.
     items : DataFrame. Mean cost per period by item, contestant and reading.
     periods : DataFrame. Cost of all items together by period, contestant and reading.
     winner : str, optional. The contestant that is cheapest on every reading by more than noise.
@@ -144,7 +147,8 @@ def backtest(
     history, items, calendar, memory, forecast, borrow, sold_from, frequency, columns, workers,
         watch : see :func:`iopea.fit`. For an honest test, a forecast was made before the order that
         must last for its period.
-    start : str or date. The first day that is scored.
+    start : str or date. The first day that is scored; of weeks and months, the first that begins
+        on it or later.
     contestants : sequence of str. ``"iopea"``, which fits base-stock levels, or ``"iopea:s-S"`` and
         other families; ``"order-up-to"``, which takes sales for demand, and demand for normal;
         ``"moving-average"`` of sales with some periods of cover, as many as would have been best
@@ -168,7 +172,7 @@ def backtest(
     terms, half_life = check_terms(calendar), check_memory(memory)
     sales = with_items(read_sales(history, items, frequency=frequency, columns=columns), sold_from)
     used = check_forecast(sales, forecast, terms)
-    first = sales.clock.period(_day(start))
+    first = sales.clock.period(_day(start) - datetime.timedelta(days=1)) + 1
     every = {item.name: item for item in items_of(sales)}
     scores, skipped = _scores(
         sales, every, first, None if demand is None else _truth(demand, sales)
@@ -176,6 +180,7 @@ def backtest(
     if not scores:
         why = next(iter(skipped.values()), "The tables have none.")
         raise InputError(f"No item can be scored from {_day(start)} on, such as: {why}")
+    names = _with_history(names, scores)
     some = [every[score.name] for score in scores]
     outlook = Outlook(sales.clock, forecast=used)
     fits = any(name.partition(":")[0] == IOPEA for name in names)
@@ -223,6 +228,16 @@ def _names(contestants: Sequence[str], rules: Mapping[str, Rule]) -> tuple[str, 
         elif name not in rules:
             check_choice("contestant", name, CONTESTANTS)
     return found
+
+
+def _with_history(names: tuple[str, ...], scores: Sequence[_Score]) -> tuple[str, ...]:
+    """The contestants, without the history if its stock is not known."""
+    if any(score.stock is not None for score in scores):
+        return names
+    left = tuple(name for name in names if name != HISTORY)
+    if not left:
+        raise InputError("The history can't be scored: the stock of no item is always known.")
+    return left
 
 
 def _truth(demand: Any, sales: Sales) -> dict[tuple[str, int], float]:
@@ -527,11 +542,21 @@ def _policies(
         levels = item.lasts * mean + safety * math.sqrt(item.lasts) * spread
     if item.whole:
         levels = np.ceil(levels - _ROUNDING)
+    # A planner rounds up to whole packs; the shop rounds down, so as not to exceed a level.
+    pack = item.row["order_multiple"] or 0.0
+    levels = levels + max(pack - 1.0, 0.0) if item.whole else levels + pack * (1 - _ROUNDING)
     return _LEVELS, np.maximum(levels, 0.0)[:, None]
 
 
 def _own_level(rule: Rule, item: Item, period: int) -> float:
-    level = rule(item.before(period), period)
+    try:
+        level = rule(item.before(period), period)
+    except IopeaError:
+        raise
+    except Exception as error:  # a function of somebody else may raise anything
+        raise InputError(
+            f"a rule of your own failed in period {period}, because of {error_text(error)}."
+        ) from error
     return check_nonnegative(f"level of item {item.name!r} by a rule of your own", level)
 
 

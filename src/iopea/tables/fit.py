@@ -60,6 +60,8 @@ _ROUNDING = 1e-9
 _WIDEST, _CHEAPER = 8.0, 1e-3
 #: The most stock that is advised, as a multiple of what was ever wanted in a period.
 _STEP = 2.0
+#: The least share of the periods that must tell of demand.
+_TOLD = 0.8
 #: Items that are fitted together by a worker.
 _CHUNK = 64
 
@@ -498,7 +500,7 @@ def fit_item(item: Item, settings: _Settings, known: _Known) -> Fit:
     reached = _reach(item, view)
     assumed = _assumed(known.outlook, prior)
     whole = bool((np.diff(item.periods) == 1).all())
-    doubt = assumed or trust(item.sales, item.censored, item.stock, whole)
+    doubt = assumed or _holes(item) or trust(item.sales, item.censored, item.stock, whole)
     found = _Judgement.of(
         shop,
         path,
@@ -563,6 +565,17 @@ def _reach(item: Item, view: View) -> float:
             held = replace(item, sales=stock, censored=np.ones(stock.size, dtype=bool))
             stock = _at_target(held, view.factors, view, like=item)
     return reach(sales, item.censored, stock)
+
+
+def _holes(item: Item) -> str | None:
+    """Whether too few of the periods tell of demand to be trusted for all of them."""
+    periods = item.end - int(item.periods[0]) + 1
+    if item.sales.size >= _TOLD * periods:
+        return None
+    return (
+        f"only {item.sales.size} of {periods} periods tell of demand: if those without a row had "
+        "no sales, give rows with 0"
+    )
 
 
 def _assumed(outlook: Outlook, prior: Prior | None) -> str | None:

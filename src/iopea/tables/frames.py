@@ -96,14 +96,22 @@ def _read_file(what: str, path: Path) -> pl.DataFrame:
         raise InputError(f"Cannot read {name}: {reason.split('. ')[0].rstrip('.')}.") from None
 
 
-def renamed(what: str, frame: pl.DataFrame, columns: Mapping[str, str]) -> pl.DataFrame:
-    """A frame whose columns have the names of the convention, given as ``{ours: theirs}``."""
-    for ours, theirs in columns.items():
-        if theirs not in frame.columns:
-            raise unknown(f"column of the {what}", theirs, frame.columns)
-        if ours in frame.columns and ours != theirs:
-            frame = frame.drop(ours)
-    return frame.rename({theirs: ours for ours, theirs in columns.items()})
+def renamed(columns: Mapping[str, str], *frames: pl.DataFrame | None) -> tuple[Any, ...]:
+    """Frames whose columns have the names of the convention, given as ``{ours: theirs}``."""
+    there = [name for frame in frames if frame is not None for name in frame.columns]
+    for theirs in columns.values():
+        if theirs not in there or theirs == ROW:
+            raise unknown("column", theirs, [name for name in there if name != ROW])
+    found = []
+    for frame in frames:
+        if frame is not None:
+            own = {ours: theirs for ours, theirs in columns.items() if theirs in frame.columns}
+            other = [
+                ours for ours, theirs in own.items() if ours in frame.columns and ours != theirs
+            ]
+            frame = frame.drop(other).rename({theirs: ours for ours, theirs in own.items()})
+        found.append(frame)
+    return tuple(found)
 
 
 def need(what: str, frame: pl.DataFrame, names: tuple[str, ...]) -> None:

@@ -127,6 +127,13 @@ class Outlook:
         power = (self.powers or {}).get(item.name, 1.0)
         return np.asarray(calendar.factors(days, holidays) ** power)
 
+    def weekdays(self, item: Item) -> Array:
+        """Factors of Monday to Sunday, 1 on average."""
+        each = (self.calendars or {})[item.group].weekdays
+        assert each is not None
+        found = each ** (self.powers or {}).get(item.name, 1.0)
+        return np.asarray(found / found.mean())
+
     def weights(self, item: Item) -> Array | None:
         """Weights of the records tonight."""
         if self.half_life is None:

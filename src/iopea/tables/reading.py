@@ -35,6 +35,7 @@ of its cells can't be read; the others go on.
 from __future__ import annotations
 
 import datetime
+import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -66,10 +67,12 @@ DEFAULTS: dict[str, float | None] = {
 GROUP = "group"
 #: Columns that hold whole numbers, and those that must be above 0.
 _WHOLE = {"lead_time": (0, 1000), "review_period": (1, 1000)}
-_ABOVE_0 = ("order_multiple", "step")
+_ABOVE_0 = ("step",)
 #: Relative tolerance within which everything was sold.
 _SOLD_OUT = 1e-9
 _WEEK, _MONTH = 7, 28
+#: How alike the names of two columns are, so that one is taken for a slip.
+_ALIKE = 0.85
 
 #: What a period tells nothing of, and how often that was, in the order in which it is looked at.
 _SILENT = {
@@ -78,6 +81,8 @@ _SILENT = {
     "unknown": "{} without sales or stock",
     "again": "{} out of stock for a while and in stock again",
     "empty": "{} without any stock",
+    "marked": "{} marked sold out although stock was left: taken for sold out",
+    "missing": "{} without a row, of which nothing is known: not taken for 0",
 }
 
 
@@ -168,7 +173,8 @@ def read_sales(
     history, items : a file (CSV, Parquet, Arrow), or a table of Polars, Arrow or pandas. Without
         items, those of the history are taken, and nothing is known of their costs.
     frequency : {"day", "week", "month"}, optional. Seen from the dates if not given.
-    columns : dict, optional. Names of the columns where they differ, as ``{"sales": "qty"}``.
+    columns : dict, optional. Names of the columns where they differ, as ``{"sales": "qty"}``; of
+        both tables.
 
     Examples
     --------
@@ -180,8 +186,9 @@ def read_sales(
     """
     if frequency is not None:
         check_choice("frequency", frequency, get_args(Frequency))
-    given = dict(columns or {})
-    raw = renamed("history", frame_of("history", history), given)
+    raw = frame_of("history", history)
+    about = None if items is None else frame_of("table of items", items)
+    raw, about = renamed(dict(columns or {}), raw, about)
     need("history", raw, (ID, DS, SALES))
     if not set(AVAILABILITY) & set(raw.columns):
         raise InputError(
@@ -190,7 +197,7 @@ def read_sales(
         )
     refusals = _Refusals()
     frame = _cells(raw, refusals)
-    remarks = []
+    remarks = _alike("history", raw, (ID, DS, SALES, *AVAILABILITY, *OPTIONAL))
     if frame.height < raw.height:
         missing = raw.height - frame.height
         remarks.append(f"{_rows(missing)} of the history without a {ID!r}: left out.")
@@ -198,7 +205,7 @@ def read_sales(
     origin = int(frame[DS].dt.epoch("d").min() or 0)  # type: ignore[arg-type]
     frame = _periods(frame, known, origin, refusals)
     frame = _once(frame, known, refusals)
-    about = _items(items, frame, refusals, remarks)
+    about = _items(about, frame, refusals, remarks)
     used = about.select(ID)
     frame = frame.join(used, on=ID, how="semi")
     seen = [pl.col(name).is_not_null() for name in (SALES, *AVAILABILITY) if name in frame.columns]
@@ -350,7 +357,15 @@ def _told(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
         pl.col("_silent").is_null().alias("told"),
         (ended_out.fill_null(False) & pl.col("_silent").is_null()).alias("censored"),
     )
-    counts = frame.drop_nulls("_silent").group_by(ID, "_silent").len()
+    left = (stock > sales * (1 + _SOLD_OUT)) & (out == 1)
+    counts = pl.concat(
+        [
+            frame.drop_nulls("_silent").group_by(ID, "_silent").len("number"),
+            _counted(frame.filter(left), "marked", pl.len()),
+            _counted(frame.filter(pl.col("gap") > 0), "missing", pl.col("gap").sum()),
+        ],
+        how="vertical_relaxed",
+    )
     found: dict[str, dict[str, int]] = {}
     for item, silent, number in counts.sort(ID).iter_rows():
         found.setdefault(item, {})[silent] = number
@@ -367,15 +382,31 @@ def _told(frame: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, str]]:
     return frame.select(*order, *rest), notes
 
 
+def _counted(rows: pl.DataFrame, reason: str, number: pl.Expr) -> pl.DataFrame:
+    return rows.group_by(ID).agg(pl.lit(reason).alias("_silent"), number.alias("number"))
+
+
+def _alike(what: str, raw: pl.DataFrame, known: tuple[str, ...]) -> list[str]:
+    """Sentences about columns that are not used and nearly have the name of one that would be."""
+    found = []
+    for name in raw.columns:
+        near = difflib.get_close_matches(name.strip().lower(), known, 1, _ALIKE)
+        if name not in known and near and near[0] not in raw.columns:
+            found.append(
+                f"The column {name!r} of the {what} is not used: rename it to {near[0]!r}."
+            )
+    return found
+
+
 def _items(
-    source: Any, frame: pl.DataFrame, refusals: _Refusals, remarks: list[str]
+    raw: pl.DataFrame | None, frame: pl.DataFrame, refusals: _Refusals, remarks: list[str]
 ) -> pl.DataFrame:
     """The items that have a history and can be used."""
     there = frame.select(ID).unique(maintain_order=True)
-    if source is None:
+    if raw is None:
         return there.sort(ID)
-    raw = frame_of("table of items", source)
     need("table of items", raw, (ID, *NEEDED))
+    remarks += _alike("table of items", raw, (ID, *NEEDED, *DEFAULTS, GROUP))
     names = [*NEEDED, *(name for name in DEFAULTS if name in raw.columns)]
     numbers = {name: as_number(raw, name) for name in names}
     about = raw.select(

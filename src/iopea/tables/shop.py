@@ -50,7 +50,7 @@ def system_of(item: Mapping[str, Any]) -> LostSalesSystem:
         lead_time=item["lead_time"],
         holding_cost=item["holding_cost"],
         lost_sales_cost=item["lost_sales_cost"],
-        **{name: item[name] for name in terms if item[name] is not None},
+        **{name: item[name] for name in terms if item[name]},
     )
 
 
