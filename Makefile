@@ -42,7 +42,7 @@ year: $(VENV)/core
 reproduce-ppo: $(VENV)/dev
 	$(BIN)/iopea reproduce paper --full
 
-# Every promise of the library, measured; about forty minutes on two cores. Goes on where it was stopped.
+# Every promise of the library, measured; about an hour and a half on two cores. Goes on where it was stopped.
 validate: $(VENV)/core
 	$(BIN)/iopea validate --full --document docs/guarantees.md
 

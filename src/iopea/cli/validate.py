@@ -24,7 +24,7 @@ def validate(
         bool,
         typer.Option(
             "--full/--quick",
-            help="Full: as in docs/guarantees.md, over half an hour on two cores. Quick: minutes.",
+            help="Full: as in docs/guarantees.md, over an hour on two cores. Quick: minutes.",
         ),
     ] = False,
     out: Annotated[
