@@ -38,7 +38,7 @@ def test_no_summary_in_the_help_is_cut_off(iopea, monkeypatch):
     status, out, _ = iopea("--help")
     assert status == 0
     rows = re.findall(r"^  ([a-z-]+) {2,}(\S.*)$", out.split("Commands:")[1], flags=re.MULTILINE)
-    assert len(rows) == 8
+    assert len(rows) == 10
     assert [row for row in rows if not row[1].endswith(".") or row[1].endswith("...")] == []
 
 

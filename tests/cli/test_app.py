@@ -17,7 +17,10 @@ import pytest
         (["--restart", "nine"], ["nine", "did you mean 'none'"]),
         (["--delta", "1.5"], ["delta", "1.5"]),
         (["--plot", "picture.doc"], ["picture.doc", ".png"]),
-        (["--plot", "/proc/nowhere/picture.png"], ["picture.png"]),
+        (
+            ["--plot", "/proc/nowhere/picture.png", "--horizon", "100", "--seeds", "1"],
+            ["picture.png"],
+        ),
         (["--delta", "half"], ["delta", "'half'"]),
         (["--radius", "0"], ["radius", "0"]),
         (["--radius", "1e-12"], ["1e-12", "points"]),

@@ -41,6 +41,6 @@ def learner_named(name: str) -> type[Learner]:
 
     >>> learner_named("iopae")
     Traceback (most recent call last):
-    iopea.errors.InputError: Unknown learner 'iopae': did you mean 'iopea'?
+    iopea.registry.UnknownNameError: Unknown learner 'iopae': did you mean 'iopea'?
     """
     return LEARNERS.named(name)

@@ -58,6 +58,8 @@ _DIGITS = 6
 _ROUNDING = 1e-9
 #: A range is widened up to so many times, as long as that makes the best policy so much cheaper.
 _WIDEST, _CHEAPER = 8.0, 1e-3
+#: How often the search for the best policy looks closer.
+_ZOOMS = 6
 #: The most stock that is advised, as a multiple of what was ever wanted in a period.
 _STEP = 2.0
 #: The least share of the periods that must tell of demand.
@@ -223,7 +225,8 @@ def choose(item: Item, family: str, view: View = PLAIN, prior: Prior | None = No
         if found is not None and not cost < least - _CHEAPER * abs(least):
             break
         found, least = Choice(shop, law, path, net, best), cost
-        if item.row["high"] is not None or best.max() < shop.box.high[0]:
+        top = shop.box.high[0]
+        if best.max() < top or (item.row["high"] is not None and top >= item.row["high"]):
             break
         wider *= 2
     assert found is not None
@@ -238,10 +241,17 @@ def _best(shop: ItemShop, law: ItemLaw, path: Array) -> tuple[Array, Array, floa
     """
     net = shop.coarse()
     most = max(_STEP * law.largest, law.unit) + largest_order(shop.system, path)
-    first = net[_cheapest(shop, path, net, most)[0]]
-    near = shop.near(net, first)
-    place, cost = _cheapest(shop, path, near, most)
-    return net, near[place], cost
+    place, cost = _cheapest(shop, path, net, most)
+    best, near = net[place], net
+    for _ in range(_ZOOMS):
+        near = shop.near(near, best)
+        place, found = _cheapest(shop, path, near, most)
+        if found < cost:
+            best, cost = near[place], found
+        if shop.fine(near):
+            break
+    # In a wide range what is near the best would be missing.
+    return (net if near.size < net.size else np.unique(np.vstack([net, near]), axis=0)), best, cost
 
 
 def _cheapest(shop: ItemShop, path: Array, policies: Array, most: float) -> tuple[int, float]:

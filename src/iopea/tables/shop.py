@@ -89,20 +89,19 @@ class ItemShop:
     ) -> ItemShop:
         """The shop of a row of the items, for a path of its demand.
 
-        Levels go up to the largest demand of an interval that an order must last for and the
-        largest order that comes at once, or to what is in force, unless the row has a range.
+        Levels go up to the largest demand of an interval that an order must last for, and the
+        largest order that comes at once, but not beyond the range of the row.
         """
         system = system_of(item)
         review = int(item["review_period"])
         low = item["low"] or 0.0
         high = item["high"]
         step = item["step"] or (1.0 if whole else None)
-        if high is None:
-            lasts = system.lead_time + review
-            upto = np.cumsum(np.append(0.0, np.resize(demand, demand.size + lasts)))
-            most = float((upto[lasts:] - upto[:-lasts]).max())
-            high = max(_ABOVE * most + largest_order(system, demand), item["level"] or 0.0, low)
-            high = wider * high or 1.0
+        lasts = system.lead_time + review
+        upto = np.cumsum(np.append(0.0, np.resize(demand, demand.size + lasts)))
+        most = _ABOVE * float((upto[lasts:] - upto[:-lasts]).max())
+        enough = wider * max(most + largest_order(system, demand), low) or 1.0
+        high = enough if high is None else max(min(high, enough), low)
         if step is not None:
             high = low + step * max(math.ceil((high - low) / step - 1e-9), 0 if low else 1)
         levels = Levels(low=low, high=high, step=step)
@@ -128,10 +127,10 @@ class ItemShop:
         per_axis = _PER_AXIS[min(self.box.dimension, len(_PER_AXIS)) - 1]
         axes = []
         for axis, value in enumerate(best):
-            points = np.unique(net[:, axis])
+            points = np.unique(np.append(net[:, axis], value))
             place = int(np.searchsorted(points, value))
             low, high = points[max(place - 1, 0)], points[min(place + 1, points.size - 1)]
-            unit = self.box.step[axis] if self.box.step else (self.box.extent or 1.0) / _PARTS
+            unit = self._units[axis]
             number = round((high - low) / unit) + 1
             skip = -(-number // per_axis)
             offset = round((value - low) / unit) % skip
@@ -141,6 +140,20 @@ class ItemShop:
             pairs = found[:, : self.box.ascending]
             found = found[(np.diff(pairs, axis=1) >= 0).all(axis=1)]
         return found
+
+    def fine(self, policies: Array) -> bool:
+        """Whether nothing lies between neighbouring policies."""
+        for axis, unit in enumerate(self._units):
+            points = np.unique(policies[:, axis])
+            if points.size > 1 and np.diff(points).max() > 1.5 * unit:
+                return False
+        return True
+
+    @property
+    def _units(self) -> tuple[float, ...]:
+        """The least difference of each parameter that matters."""
+        whole = (self.box.extent or 1.0) / _PARTS
+        return tuple(self.box.step) if self.box.step else (whole,) * self.box.dimension
 
     def costs(self, demand: Array, policies: Array) -> Array:
         """Mean cost per period on several samples of demand, (k, periods), without p D.

@@ -34,7 +34,7 @@ CONFIDENCE = 0.99
 FIRST_SEED = 10_000
 #: Runs at each δ of a kind of problem with one rule, and of a case, at the least; of a case in the
 #: quick study and of the published rule; of a part.
-RUNS, CASE_RUNS, QUICK_RUNS, PUBLISHED_RUNS, PART_RUNS = 600, 38, 120, 300, 38
+RUNS, CASE_RUNS, QUICK_RUNS, PUBLISHED_RUNS, PART_RUNS = 2000, 125, 120, 300, 125
 #: Probability that a full check fails on account of a single case although the promise holds.
 CASE_ALARM = 1e-3
 #: Probability that any check of the quick study fails although the promise holds.
