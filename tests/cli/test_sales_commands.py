@@ -71,6 +71,7 @@ def test_backtest_says_first_where_it_lost(iopea, files, tmp_path):
     [
         (("fit", "{h}", "--items", "{i}", "--out", "plan.xlsx"), "plan.xlsx"),
         (("fit", "{h}", "--items", "", "--out", "plan.csv"), "empty"),
+        (("fit", "{h}", "--items", "{i}", "--out", "{i}"), "which is read"),
         (("fit", "none.csv", "--items", "{i}", "--out", "{o}"), "none.csv"),
         (("fit", "{h}", "--items", "{i}", "--out", "{o}", "--column", "sales"), "OURS=THEIRS"),
         (("fit", "{h}", "--items", "{i}", "--out", "{o}", "--memory", "long"), "half-life"),

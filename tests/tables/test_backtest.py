@@ -70,6 +70,8 @@ def test_a_decision_sees_earlier_periods_alone():
 
     def spy(one, period):
         seen.setdefault(one.name, []).append((period, one.periods.max(), one.end))
+        assert one.sales.base is None
+        assert one.row["on_hand"] is one.row["on_order"] is one.row["level"] is None
         return 5.0 + one.sales[-1]
 
     found = [
@@ -89,6 +91,18 @@ def test_a_decision_sees_earlier_periods_alone():
         assert_frame_equal(before, after)
         assert costs(found[0], name).sum() != costs(found[1], name).sum()
     assert all(last < period == end + 1 for each in seen.values() for period, last, end in each)
+
+
+def test_fractions_to_come_change_no_earlier_decision():
+    made = iopea.generate_sales(4, 140, "day", seed=3)
+    last = pl.col("ds") == made.history["ds"].max()
+    changed = made.history.with_columns(sales=pl.when(last).then(0.5).otherwise("sales"))
+    found = [
+        iopea.backtest(rows, made.items, "2022-04-15", demand=made.truth, **PLAIN)
+        for rows in (made.history, changed)
+    ]
+    for name in ("iopea", "order-up-to"):
+        np.testing.assert_array_equal(costs(found[0], name)[:-1], costs(found[1], name)[:-1])
 
 
 def test_costs_are_those_of_the_shop_and_of_the_history():
@@ -268,10 +282,14 @@ def test_the_history_is_scored_where_its_stock_is_known():
         ({"contestants": ["iopea:dual-index"]}, "one supplier"),
         ({"contestants": []}, "no contestants"),
         ({"rules": {"history": lambda *_: 1.0}}, "rename it"),
-        ({"rules": {"mine": lambda *_: -1.0}}, "rule of your own"),
+        ({"rules": {"mine": lambda *_: -1.0}}, "rule 'mine'.*item-1.*-1"),
         ({"rules": {"mine": lambda *_: 1 / 0}}, "ZeroDivisionError"),
         ({"demand": {"unique_id": ["x"], "ds": ["2024-01-01"], "demand": [-1]}}, "Row 1"),
         ({"demand": {"unique_id": ["x"], "ds": ["2024-01-01"], "demand": [1]}}, "lacks a period"),
+        (
+            {"demand": {"unique_id": ["x"] * 2, "ds": ["2024-01-01"] * 2, "demand": [1, 3]}},
+            "1 and 3",
+        ),
     ],
 )
 def test_wrong_arguments_get_a_sentence(wrong, words):

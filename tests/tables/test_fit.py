@@ -169,6 +169,9 @@ def test_a_forecast_is_followed():
     assert without.table["level"][0] < 60
     short = {name: column[:91] for name, column in rows.items()}
     assert "no forecast" in iopea.fit(short, items).refused["a"]
+    for odd, words in (([0.0] * 90, "all 0"), ([1e-4] * 90, "at most 100 times")):
+        refused = iopea.fit({**rows, "forecast": [*odd, 4.0, 4.0, 4.0]}, items).refused
+        assert words in refused["a"]
     with pytest.raises(InputError, match="leave one of them out"):
         iopea.fit(rows, items, calendar="weekday")
 
@@ -271,6 +274,22 @@ def test_what_was_in_force_can_be_judged_and_is_not_advised_again(lead_time):
         if row["try_level"] is not None:
             assert row["try_level"] > level
     assert verdicts == ["can't tell", "certified"]
+
+
+@pytest.mark.parametrize(
+    "about", [{"level": 1e5}, {"high": 1e6}, {"low": 0.0, "high": 1e9, "step": 1.0}], ids=str
+)
+def test_neither_todays_level_nor_a_wide_range_changes_the_best_level(about):
+    demand = np.random.default_rng(0).poisson(4, 60)
+    plain = one_item(demand, [30] * 60, lead_time=0)
+    found = one_item(demand, [30] * 60, lead_time=0, **about)
+    for name in ("level", "expected_cost", "surviving_low", "surviving_high"):
+        assert found[name] == plain[name]
+
+
+def test_a_range_above_all_stock_is_no_error():
+    row = one_item([4, 3, 5] * 20, [10] * 60, low=1000.0)
+    assert (row["level"], row["verdict"]) == (1000, "can't tell")
 
 
 def test_stock_is_raised_step_by_step():

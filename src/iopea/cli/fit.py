@@ -19,6 +19,7 @@ from iopea.cli.sales import (
     NoForecast,
     SoldFrom,
 )
+from iopea.errors import InputError
 
 #: Most reasons that are printed; all are in the plan.
 _MOST = 5
@@ -61,6 +62,9 @@ def fit(
     import_plugins(modules or [])
     suffix_of("plan", out)
     check_writable(out)
+    for given in (history, items):
+        if out.resolve() == given.resolve():
+            raise InputError(f"--out is {str(out)!r}, which is read: give another file.")
     with watching("fit") as watch:
         plan = iopea.fit(
             history,

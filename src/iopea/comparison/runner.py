@@ -11,12 +11,10 @@ import contextlib
 import os
 import socket
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Protocol
 
 from joblib import Parallel, delayed, parallel_config
@@ -25,9 +23,8 @@ from iopea.comparison.store import Store
 from iopea.comparison.tasks import Row
 from iopea.errors import ComputationError, InputError, shown
 from iopea.plugins import failure
+from iopea.tables.jobs import end_with
 
-#: Seconds between two looks of a worker at the process that started it.
-_LOOK = 1.0
 #: Seconds in which a cluster must answer.
 _PATIENCE = 3.0
 
@@ -151,24 +148,12 @@ class _State:
 
 def _carry_out(task: Job, found: Sequence[list[Row]], owner: int | None) -> tuple[str, list[Row]]:
     if owner is not None and owner != os.getpid():
-        _end_with(owner)
+        end_with(owner)
     try:
         return task.key, task.perform(found)
     except (Exception, SystemExit) as error:
         # Not every exception can be sent back from a worker; its text can.
         raise ComputationError(f"Task {task.key} failed: {failure(error)}") from error
-
-
-@cache
-def _end_with(owner: int) -> None:
-    """End this worker process when the one that started it has ended, even by a kill."""
-
-    def watch() -> None:
-        while os.getppid() == owner:
-            time.sleep(_LOOK)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ from iopea.tables.jobs import MOST_WORKERS, Watch, each_of, quiet
 from iopea.tables.operate import operate
 from iopea.tables.outlook import AUTO, Outlook, check_memory, check_terms, choose_outlook
 from iopea.tables.reading import DS, ID, Clock, Frequency, Sales, read_sales
-from iopea.tables.shop import family_named, system_of
+from iopea.tables.shop import family_named, plugins_named, system_of
 from iopea.tables.wanted import Model, Scored, fit_model
 from iopea.types import Array, Indices
 
@@ -70,6 +70,10 @@ _LEVELS = BaseStock(levels={"low": 0, "high": 1})
 
 #: A rule of one's own: the level for an item, as it was known before a period.
 Rule = Callable[[Item, int], float]
+
+
+class RuleError(InputError):
+    """A rule of one's own failed: no item is left out on its account."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +201,8 @@ def backtest(
         fit_model(some, sales.clock) if demand is None else None, first, last,
     )  # fmt: skip
     jobs = _chunks(every, scores, context)
-    sums = each_of(_play, jobs, workers, watch, lambda part: part.number, len(scores))
+    plugins = plugins_named(name.partition(":")[2] for name in names)
+    sums = each_of(_play, jobs, workers, watch, lambda part: part.number, len(scores), plugins)
     found = _sum(sums)
     return _result(found, context, sales, skipped)
 
@@ -254,7 +259,15 @@ def _truth(demand: Any, sales: Sales) -> dict[tuple[str, int], float]:
         raise InputError(
             f"Row {row} of the table of demand can't be used: give a day, and at least 0."
         )
-    return {(name, sales.clock.period(when)): value for name, when, value, _ in read.iter_rows()}
+    found: dict[tuple[str, int], float] = {}
+    for name, when, value, _ in read.iter_rows():
+        key = (name, sales.clock.period(when))
+        if found.setdefault(key, value) != value:
+            raise InputError(
+                f"The table of demand has {found[key]:g} and {value:g} for item {name!r} on "
+                f"{when}: leave one of them out."
+            )
+    return found
 
 
 @dataclass(frozen=True)
@@ -479,6 +492,8 @@ def _play(items: Sequence[Item], scores: Sequence[_Score], context: _Context) ->
     for item, score in zip(items, scores, strict=True):
         try:
             _play_one(item, score, context, sums)
+        except RuleError:
+            raise
         except IopeaError as error:
             sums.skipped[item.name] = f"item {item.name!r}: {error}"
     return sums
@@ -487,7 +502,7 @@ def _play(items: Sequence[Item], scores: Sequence[_Score], context: _Context) ->
 def _play_one(item: Item, score: _Score, context: _Context, sums: _Sums) -> None:
     system = system_of(item.row)
     # What is in force today was not known then.
-    item = replace(item, row={**item.row, "level": None})
+    item = replace(item, row={**item.row, "level": None, "on_hand": None, "on_order": None})
     if context.model is None:
         demand = np.asarray(score.truth)[None]
     else:
@@ -527,7 +542,7 @@ def _policies(
 ) -> tuple[OrderingFamily, Array]:
     """The policy of a contestant at each review, and the family that it is of."""
     if name in context.rules:
-        own = [_own_level(context.rules[name], item, int(period)) for period in reviews]
+        own = [_own_level(name, context.rules[name], item, int(period)) for period in reviews]
         return _LEVELS, np.array(own)[:, None]
     if name.partition(":")[0] == IOPEA:
         return _fitted(item, reviews, name.partition(":")[2] or _BASE_STOCK, context)
@@ -540,24 +555,34 @@ def _policies(
         share = lost / (lost + holding) if lost + holding > 0 else 0.5
         safety = NormalDist().inv_cdf(min(max(share, _SURE), 1 - _SURE))
         levels = item.lasts * mean + safety * math.sqrt(item.lasts) * spread
-    if item.whole:
-        levels = np.ceil(levels - _ROUNDING)
+    # Whether it comes in whole units is seen from what was known.
+    whole = np.minimum.accumulate(item.sales == np.floor(item.sales))
+    whole = whole[np.searchsorted(item.periods, reviews) - 1]
+    levels = np.where(whole, np.ceil(levels - _ROUNDING), levels)
     # A planner rounds up to whole packs; the shop rounds down, so as not to exceed a level.
     pack = item.row["order_multiple"] or 0.0
-    levels = levels + max(pack - 1.0, 0.0) if item.whole else levels + pack * (1 - _ROUNDING)
+    levels = levels + np.where(whole, max(pack - 1.0, 0.0), pack * (1 - _ROUNDING))
     return _LEVELS, np.maximum(levels, 0.0)[:, None]
 
 
-def _own_level(rule: Rule, item: Item, period: int) -> float:
+def _own_level(name: str, rule: Rule, item: Item, period: int) -> float:
     try:
-        level = rule(item.before(period), period)
-    except IopeaError:
-        raise
+        level = rule(_copy(item.before(period)), period)
+        return check_nonnegative(f"the level by the rule {name!r}", level)
     except Exception as error:  # a function of somebody else may raise anything
-        raise InputError(
-            f"a rule of your own failed in period {period}, because of {error_text(error)}."
+        reason = str(error) if isinstance(error, IopeaError) else error_text(error)
+        raise RuleError(
+            f"The rule {name!r} fails for item {item.name!r} in period {period}: {reason}"
         ) from error
-    return check_nonnegative(f"level of item {item.name!r} by a rule of your own", level)
+
+
+def _copy(item: Item) -> Item:
+    """An item whose arrays have nothing behind them."""
+    stock = None if item.stock is None else item.stock.copy()
+    return replace(
+        item, sales=item.sales.copy(), censored=item.censored.copy(), stock=stock,
+        periods=item.periods.copy(),
+    )  # fmt: skip
 
 
 def _past_sales(item: Item, reviews: Indices, window: int | None) -> tuple[Array, Array]:

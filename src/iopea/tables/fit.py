@@ -41,7 +41,7 @@ from iopea.tables.outlook import (
 )
 from iopea.tables.reading import FORECAST, ID, Sales, read_sales
 from iopea.tables.scaled import fit_scaled, moved
-from iopea.tables.shop import ItemShop, family_named, largest_order
+from iopea.tables.shop import ItemShop, family_named, largest_order, plugins_named
 from iopea.types import Array, Indices, Mask
 
 #: Length of the path on which policies are compared, of those on which laws are drawn anew, and the
@@ -423,7 +423,8 @@ def _table(
     sales: Sales, settings: _Settings, known: _Known, workers: int, watch: Watch
 ) -> pl.DataFrame:
     jobs = ((chunk, settings, known) for chunk in _chunks(items_of(sales)))
-    found = list(each_of(_fit_all, jobs, workers, watch, len, sales.items.height))
+    plugins = plugins_named([settings.family])
+    found = list(each_of(_fit_all, jobs, workers, watch, len, sales.items.height, plugins))
     rows = [row for chunk in found for row in chunk]
     for name, reason in sales.refused.items():
         rows.append({ID: name, "verdict": REFUSED, "reason": reason})

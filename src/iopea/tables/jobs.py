@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import TypeVar
+
+from iopea.plugins import prepare
+from iopea.registry import Plugin
 
 #: Told how many items are done, and of how many.
 Watch = Callable[[int, int], None]
 #: Most processes.
 MOST_WORKERS = 4096
 _Result = TypeVar("_Result")
+#: Seconds after which a worker looks again whether its owner is there.
+_LOOK = 1.0
 
 
 def quiet(done: int, total: int) -> None:
     """Say nothing."""
+
+
+@cache
+def end_with(owner: int) -> None:
+    """End this worker process when the one that started it has ended, even by a kill."""
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(_LOOK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def each_of(
@@ -23,10 +44,12 @@ def each_of(
     watch: Watch,
     size: Callable[[_Result], int],
     total: int,
+    plugins: Sequence[Plugin] = (),
 ) -> Iterator[_Result]:
     """The results of all jobs, in their order; 0 workers stand for all cores.
 
-    ``size`` says how many items of ``total`` a result is of.
+    ``size`` says how many items of ``total`` a result is of; ``plugins`` are classes of others that
+    workers need.
 
     >>> said = []
     >>> watch = lambda done, total: said.append((done, total))
@@ -35,22 +58,34 @@ def each_of(
     """
     done = 0
     watch(done, total)
-    for result in _results(work, jobs, workers):
+    for result in _results(work, jobs, workers, plugins):
         done += size(result)
         watch(done, total)
         yield result
 
 
 def _results(
-    work: Callable[..., _Result], jobs: Iterable[tuple[object, ...]], workers: int
+    work: Callable[..., _Result],
+    jobs: Iterable[tuple[object, ...]],
+    workers: int,
+    plugins: Sequence[Plugin],
 ) -> Iterator[_Result]:
-    if workers == 1:
-        yield from (work(*job) for job in jobs)
-        return
     from joblib import Parallel, cpu_count, delayed
 
-    if workers == 0 and cpu_count() == 1:
+    number = workers or cpu_count()
+    if number == 1:
         yield from (work(*job) for job in jobs)
         return
-    run = Parallel(n_jobs=workers or cpu_count(), return_as="generator")
-    yield from run(delayed(work)(*job) for job in jobs)
+    run = Parallel(n_jobs=number, return_as="generator")
+    each = delayed(partial(_guarded, os.getpid(), tuple(plugins), work))
+    yield from run(each(*job) for job in jobs)
+
+
+def _guarded(
+    owner: int, plugins: Sequence[Plugin], work: Callable[..., _Result], *job: object
+) -> _Result:
+    """Work in a process of its own, which knows the plug-ins and ends with its owner."""
+    if os.getpid() != owner:
+        end_with(owner)
+        prepare(plugins)
+    return work(*job)

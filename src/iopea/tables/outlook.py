@@ -45,8 +45,9 @@ _TESTED, _BLOCKS, _PER_GROUP, _MOST_ITEMS = 0.4, 4, 24, 160
 #: Standard errors by which something must predict better than a plain law; and than what is
 #: not plain either.
 _GAIN, _MORE = 1.64, 0.5
-#: Least factor of a forecast, as a share of the mean of the item's forecasts.
-_LEAST_FORECAST = 0.02
+#: Least factor of a forecast, as a share of the mean of the item's forecasts, and the highest one
+#: ahead.
+_LEAST_FORECAST, _MOST_AHEAD = 0.1, 100.0
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,8 @@ class Outlook:
                     "or leave forecasts out."
                 )
             target = float(ahead.mean())
+            if self.forecast:
+                _check_forecasts(item, target)
             factors = self.factors(item, item.periods)
             told = np.isfinite(factors)
             if not told.all():
@@ -182,6 +185,22 @@ class Outlook:
             each = strengths(found[name], records, means, sizes)
             powers |= dict(zip((item.name for item in some), each.tolist(), strict=True))
         return replace(self, calendars=found, powers=powers)
+
+
+def _check_forecasts(item: Item, target: float) -> None:
+    """Refuse forecasts with which nothing can be compared."""
+    assert item.timeline is not None
+    past = item.timeline.forecasts[: max(item.end + 1 - item.timeline.first, 0)]
+    usual = float(np.nanmean(past)) if np.isfinite(past).any() else 0.0
+    if not usual > 0:
+        raise InputError(
+            "its forecasts of past periods are all 0 or unknown: give them, or leave forecasts out."
+        )
+    if target > _MOST_AHEAD * usual:
+        raise InputError(
+            f"its forecast of the next periods is {target:g}, and those of the past are "
+            f"{usual:g} on average: give one that is at most {_MOST_AHEAD:g} times as high."
+        )
 
 
 def _some(item: Item, told: Array) -> Item:
@@ -237,6 +256,8 @@ def check_memory(memory: object) -> str | float:
             raise InputError(
                 f"memory is {memory!r}: give auto, none, or a half-life in periods."
             ) from None
+    if not check_positive("memory", memory) >= 1:
+        raise InputError(f"memory is {memory}: give a half-life of at least one period.")
     return check_positive("memory", memory)
 
 

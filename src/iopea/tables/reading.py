@@ -198,8 +198,8 @@ def read_sales(
     refusals = _Refusals()
     frame = _cells(raw, refusals)
     remarks = _alike("history", raw, (ID, DS, SALES, *AVAILABILITY, *OPTIONAL))
-    if frame.height < raw.height:
-        missing = raw.height - frame.height
+    missing = int(raw.select(as_text(raw, ID).is_null().sum()).item())
+    if missing:
         remarks.append(f"{_rows(missing)} of the history without a {ID!r}: left out.")
     known = _frequency(frame[DS].drop_nulls(), frequency)
     origin = int(frame[DS].dt.epoch("d").min() or 0)  # type: ignore[arg-type]

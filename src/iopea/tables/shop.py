@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -14,6 +14,7 @@ import numpy as np
 from iopea.errors import InputError
 from iopea.policies import Box
 from iopea.problems.base import FAMILIES
+from iopea.registry import Plugin
 from iopea.systems.lost_sales.system import LostSalesSystem
 from iopea.systems.shop.base import Levels
 from iopea.systems.shop.family import OrderingFamily
@@ -41,6 +42,12 @@ def family_named(kind: str) -> type[OrderingFamily]:
         )
     family.around(Levels(low=0, high=1, step=1), 0)
     return family
+
+
+def plugins_named(kinds: Iterable[str]) -> list[Plugin]:
+    """Where families of others come from."""
+    found = (FAMILIES.plugin(kind) for kind in kinds)
+    return [plugin for plugin in found if plugin is not None]
 
 
 def system_of(item: Mapping[str, Any]) -> LostSalesSystem:
