@@ -297,3 +297,13 @@ def test_wrong_arguments_get_a_sentence(wrong, words):
     given = {"start": "2023-01-02", "contestants": ["order-up-to"]} | wrong
     with pytest.raises(InputError, match=words):
         iopea.backtest(made.history, made.items, given.pop("start"), **given)
+
+
+@pytest.mark.parametrize(
+    "odd", [{"contestants": 3}, {"contestants": [3]}, {"rules": 3}, {"rules": {"a": None}},
+            {"columns": "sales"}, {"columns": {"sales": 3}}], ids=str,
+)  # fmt: skip
+def test_arguments_of_odd_kinds_get_a_sentence(odd):
+    made = iopea.generate_sales(2, 60, seed=5)
+    with pytest.raises(InputError, match=next(iter(odd))):
+        iopea.backtest(made.history, made.items, "2023-01-02", **odd)

@@ -185,6 +185,19 @@ def test_gaps_and_contradictions_are_noted_and_slips_in_names_remarked():
     assert renamed.items["order_multiple"].to_list() == [6]
 
 
+def test_one_odd_date_neither_changes_the_frequency_nor_stops_the_others():
+    weeks = [datetime.date(2024, 3, 4) + datetime.timedelta(weeks=k) for k in range(20)]
+    early = [weeks[0] - datetime.timedelta(days=1), *weeks[1:]]
+    rows = {"unique_id": ["a"] * 20 + ["b"] * 20 + ["c"] * 20, "ds": [*weeks, *early, *weeks],
+            "sales": [1] * 60, "stock": [5] * 60}  # fmt: skip
+    sales = read_sales(rows)
+    assert sales.frequency == "week"
+    assert set(sales.refused) == {"b"}
+    assert "begin on a Monday" in sales.refused["b"]
+    late = read_sales({**rows, "ds": [*weeks, *weeks[:-1], datetime.date(9999, 12, 27), *weeks]})
+    assert "1900 to 2200" in late.refused["b"]
+
+
 def test_items_and_history_must_meet():
     more = {name: values * 2 for name, values in ITEMS.items()} | {"unique_id": ["b", "c"]}
     sales = read_sales(history(sales=[1], stock=[5]), more)

@@ -9,6 +9,7 @@ import numpy as np
 
 from iopea.comparison.figures import drawing
 from iopea.errors import InputError
+from iopea.model import check_path
 from iopea.storage import clear_drafts_of, make_folder_of, writing
 from iopea.tables.calendar import WEEKDAYS
 from iopea.tables.fit import Fit, Plan
@@ -33,7 +34,7 @@ def draw_item(plan: Plan, unique_id: str, path: str | Path) -> None:
     unique_id : str.
     path : path. A PNG, SVG or PDF file.
     """
-    target = Path(path)
+    target = check_path("path", path)
     if target.suffix not in _SUFFIXES:
         raise InputError(f"Cannot draw {target.name!r}: its name must end in .png, .svg or .pdf.")
     found = plan.item(unique_id)
@@ -47,7 +48,7 @@ def draw_item(plan: Plan, unique_id: str, path: str | Path) -> None:
         _factors(panels[1, 1], plan, found)
         for axes in panels.ravel():
             label_ticks(axes.yaxis)
-        canvas.suptitle(f"{unique_id}: {found.row['verdict']}", fontsize=10)
+        canvas.suptitle(f"{unique_id}: {found.row['verdict']}", fontsize=10, parse_math=False)
         make_folder_of(target)
         clear_drafts_of(target)
         with writing(target) as file:

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 from scipy import stats
 
-from iopea.errors import InputError, IopeaError
+from iopea.errors import InputError, IopeaError, shown
 from iopea.model import check_choice, check_count, check_nonnegative
 from iopea.registry import error_text
 from iopea.systems.lost_sales.base_stock import BaseStock
@@ -91,7 +91,7 @@ class Saving:
     p_value: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Backtest:
     """Costs of contestants on a history.
 
@@ -171,7 +171,7 @@ def backtest(
     >>> found.table["contestant"].unique(maintain_order=True).to_list()
     ['iopea', 'order-up-to', 'moving-average', 'history']
     """
-    names = _names(contestants, rules or {})
+    names = _names(contestants, {} if rules is None else rules)
     check_count("workers", workers, 0, MOST_WORKERS)
     terms, half_life = check_terms(calendar), check_memory(memory)
     sales = with_items(read_sales(history, items, frequency=frequency, columns=columns), sold_from)
@@ -220,6 +220,16 @@ def _day(start: str | datetime.date) -> datetime.date:
 
 def _names(contestants: Sequence[str], rules: Mapping[str, Rule]) -> tuple[str, ...]:
     """The contestants, each once."""
+    if not isinstance(contestants, Sequence | Mapping) or not all(
+        isinstance(name, str) for name in contestants
+    ):
+        raise InputError(f"contestants is {shown(contestants)}: give a list of names.")
+    if not isinstance(rules, Mapping) or not all(
+        isinstance(name, str) and callable(rule) for name, rule in rules.items()
+    ):
+        raise InputError(f"rules is {shown(rules)}: give functions by their names.")
+    if isinstance(contestants, str):
+        contestants = [contestants]
     for name in rules:
         if name.partition(":")[0] in CONTESTANTS:
             raise InputError(f"A rule of your own is called {name!r}, as one of iopea: rename it.")

@@ -22,6 +22,8 @@ from iopea.types import Array, Mask
 FEWEST_PERIODS, _SHARE = 10, 0.05
 #: Fewest periods with sales from which anything is certified.
 FEWEST_SALES = 12
+#: Share of the squares of all sales from which a single period is too much of them.
+_ONE = 0.5
 #: Probability that a history which satisfies the assumption is refused.
 _REFUSED = 0.01
 
@@ -58,6 +60,11 @@ def trust(sales: Array, censored: Mask, stock: Array | None, whole: bool) -> str
 
     ``whole`` says whether the history has no gaps, so that neighbours follow each other.
     """
+    if float((sales**2).sum()) > 0 and float(sales.max()) ** 2 > _ONE * float((sales**2).sum()):
+        return (
+            "a single period had most of all sales: rare large demand decides, of which little "
+            "is known"
+        )
     if stock is None:
         return "stock is not known, so whether it was independent of demand can't be tested"
     held = np.where(censored, sales, np.maximum(stock, sales * (1 + 1e-6)))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from iopea.errors import InputError, IopeaError
+from iopea.errors import InputError, IopeaError, shown
 from iopea.model import check_choice, check_count, check_share
 from iopea.seeds import seed_for
 from iopea.storage import clear_drafts_of, make_folder_of, writing
@@ -62,6 +62,8 @@ _WIDEST, _CHEAPER = 8.0, 1e-3
 _ZOOMS = 6
 #: The most stock that is advised, as a multiple of what was ever wanted in a period.
 _STEP = 2.0
+#: Laws drawn anew from few records differ a little too little: bands get this share of their error.
+_SAFE = 0.8
 #: The least share of the periods that must tell of demand.
 _TOLD = 0.8
 #: Items that are fitted together by a worker.
@@ -73,7 +75,7 @@ NEXT, SAME = "t+1+L", "t+L"
 CERTIFIED, PLAUSIBLE, UNKNOWN, REFUSED = "certified", "plausible", "can't tell", "refused"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fit:
     """The result for one item.
 
@@ -102,7 +104,7 @@ class Fit:
     judged: Mask
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plan:
     """Tonight's orders, and why.
 
@@ -142,6 +144,7 @@ class Plan:
 
     def item(self, unique_id: str) -> Fit:
         """The same for one item."""
+        unique_id = str(unique_id)
         one = replace(
             self.sales,
             history=self.history(unique_id),
@@ -149,7 +152,7 @@ class Plan:
         )
         for found in _fits(one, self._settings, self._known):
             return found
-        raise InputError(f"The plan has no item {unique_id!r} that was fitted.")
+        raise InputError(f"The plan has no item {shown(unique_id)} that was fitted.")
 
     def history(self, unique_id: str) -> pl.DataFrame:
         """The rows of one item as they were read."""
@@ -632,7 +635,7 @@ def _band(changes: Array, costs: Array, place: int, level: float) -> tuple[float
     chosen = (costs + changes).argmin(axis=1)
     among = np.unique(np.append(chosen, place))
     spread = _spread(changes, costs)
-    above, below = _simultaneous(changes[:, among] / spread[among], (1 - level) / 2)
+    above, below = _simultaneous(changes[:, among] / spread[among], _SAFE * (1 - level) / 2)
     return above * float(spread[place]), below * float(spread[place])
 
 
@@ -697,7 +700,7 @@ class _Judgement:
         system = shop.system
         each = system.lost_sales_cost + (system.lead_time + shop.review) * system.holding_cost
         spread = _spread(changes, plain, each * np.minimum(tops, path.min()) / records)
-        above, below = _simultaneous((changes / spread)[:, judged], delta / 2)
+        above, below = _simultaneous((changes / spread)[:, judged], _SAFE * delta / 2)
         best = int(np.flatnonzero(judged)[plain[judged].argmin()])
         apart = changes - changes[:, [best]]
         between = _spread(apart, plain)

@@ -98,6 +98,12 @@ def _read_file(what: str, path: Path) -> pl.DataFrame:
 
 def renamed(columns: Mapping[str, str], *frames: pl.DataFrame | None) -> tuple[Any, ...]:
     """Frames whose columns have the names of the convention, given as ``{ours: theirs}``."""
+    if not isinstance(columns, Mapping) or not all(
+        isinstance(one, str) for one in columns.values()
+    ):
+        raise InputError(
+            f"columns is {shown(columns)}: give names as {{'sales': 'qty'}}, ours and yours."
+        )
     there = [name for frame in frames if frame is not None for name in frame.columns]
     for theirs in columns.values():
         if theirs not in there or theirs == ROW:

@@ -71,6 +71,10 @@ _ABOVE_0 = ("step",)
 #: Relative tolerance within which everything was sold.
 _SOLD_OUT = 1e-9
 _WEEK, _MONTH = 7, 28
+#: If so many rows have the same weekday, or day of the month, the others are slips.
+_NEARLY_ALL = 0.8
+#: Years that dates may have.
+_YEARS = (1900, 2200)
 #: How alike the names of two columns are, so that one is taken for a slip.
 _ALIKE = 0.85
 
@@ -188,7 +192,7 @@ def read_sales(
         check_choice("frequency", frequency, get_args(Frequency))
     raw = frame_of("history", history)
     about = None if items is None else frame_of("table of items", items)
-    raw, about = renamed(dict(columns or {}), raw, about)
+    raw, about = renamed({} if columns is None else columns, raw, about)
     need("history", raw, (ID, DS, SALES))
     if not set(AVAILABILITY) & set(raw.columns):
         raise InputError(
@@ -202,7 +206,7 @@ def read_sales(
     if missing:
         remarks.append(f"{_rows(missing)} of the history without a {ID!r}: left out.")
     known = _frequency(frame[DS].drop_nulls(), frequency)
-    origin = int(frame[DS].dt.epoch("d").min() or 0)  # type: ignore[arg-type]
+    origin = _weekday(frame[DS].drop_nulls())
     frame = _periods(frame, known, origin, refusals)
     frame = _once(frame, known, refusals)
     about = _items(about, frame, refusals, remarks)
@@ -258,6 +262,12 @@ def _cells(raw: pl.DataFrame, refusals: _Refusals) -> pl.DataFrame:
         frame.filter("_no_day"),
         lambda row: f"ds in row {row[ROW]} is {shown(row['_ds'])}: give a date as 2024-03-28.",
     )
+    refusals.add(
+        frame.filter(~pl.col(DS).dt.year().is_between(*_YEARS)),
+        lambda row: (
+            f"ds in row {row[ROW]} is {row[DS]}: give a year from {_YEARS[0]} to {_YEARS[1]}."
+        ),
+    )
     rights = dict.fromkeys(names, "a finite number")
     checks = [(name, pl.col(f"_bad_{name}")) for name in names]
     for name in (*_NO_LESS, STOCKOUT):
@@ -276,16 +286,32 @@ def _cells(raw: pl.DataFrame, refusals: _Refusals) -> pl.DataFrame:
 
 
 def _frequency(days: pl.Series, given: str | None) -> Frequency:
-    """Days, weeks or months, by the least distance of two different dates."""
+    """Days, weeks or months, by the distances of the dates of nearly all rows."""
     if given is not None:
         return given  # type: ignore[return-value]
-    numbers = days.unique().sort().dt.epoch("d").to_numpy()
+    if days.is_empty():
+        return "day"
+    number, day = days.dt.epoch("d"), days.dt.day()
+    for part in (number % _WEEK, day):  # weeks begin on one weekday, months on one day
+        usual = part == part.mode().min()
+        if usual.mean() >= _NEARLY_ALL:  # type: ignore[operator]
+            number = number.filter(usual)
+            break
+    numbers = number.unique().sort().to_numpy()
     if numbers.size < 2:
         return "day"
     least = int(np.diff(numbers).min())
     if least >= _MONTH:
         return "month"
     return "week" if least >= _WEEK else "day"
+
+
+def _weekday(days: pl.Series) -> int:
+    """A day, since 1970, of the weekday on which most rows begin, no later than any."""
+    numbers = days.dt.epoch("d").to_numpy()
+    usual = int(np.bincount(numbers % _WEEK, minlength=_WEEK).argmax()) if numbers.size else 0
+    first = int(numbers.min()) if numbers.size else 0
+    return first - (first - usual) % _WEEK
 
 
 def _periods(
