@@ -32,7 +32,8 @@ EMPTY = "No results yet."
 # CSV
 
 #: Columns of the CSV form of entries: the place of an entry, and its fields.
-FIELDS = ("section", "row", "column", *(field.name for field in fields(Entry)))
+_OF_ENTRIES = tuple(field.name for field in fields(Entry) if field.name != "over")
+FIELDS = ("section", "row", "column", *_OF_ENTRIES)
 
 
 def to_csv(table: Table) -> str:
@@ -54,7 +55,7 @@ def to_csv(table: Table) -> str:
     if entries:
         writer.writerow(FIELDS)
         for line, column, entry in entries:
-            values = (getattr(entry, field.name) for field in fields(Entry))
+            values = (getattr(entry, name) for name in _OF_ENTRIES)
             writer.writerow([line.section, line.name, column.title, *map(_plain, values)])
     else:
         writer.writerow([column.title for column in table.columns])
