@@ -67,7 +67,7 @@ _SAFE = 0.8
 #: The least share of the periods that must tell of demand.
 _TOLD = 0.8
 #: Items that are fitted together by a worker.
-_CHUNK = 64
+_CHUNK = 200
 
 #: The first period in which an order of the end of period t can be sold, for a lead time L.
 NEXT, SAME = "t+1+L", "t+L"

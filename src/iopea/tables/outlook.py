@@ -42,6 +42,8 @@ _FEWEST, _SEASON_YEARS = 24, 1.5
 #: The share of the history that is predicted, in so many blocks; items of a group, and of all
 #: groups, that are looked at.
 _TESTED, _BLOCKS, _PER_GROUP, _MOST_ITEMS = 0.4, 4, 24, 160
+#: Most records of all of them.
+_MOST_RECORDS = 20_000
 #: Standard errors by which something must predict better than a plain law; and than what is
 #: not plain either.
 _GAIN, _MORE = 1.64, 0.5
@@ -315,11 +317,13 @@ def _sample(items: Sequence[Item]) -> list[Item]:
     groups: dict[str | None, list[Item]] = {}
     for item in sorted(items, key=lambda item: item.name):
         groups.setdefault(item.group, []).append(item)
-    each = max(min(_PER_GROUP, _MOST_ITEMS // max(len(groups), 1)), 1)
+    usual = np.mean([item.sales.size for item in items]) if items else 1.0
+    most = int(min(_MOST_ITEMS, max(_MOST_RECORDS / max(usual, 1.0), _PER_GROUP)))
+    each = max(min(_PER_GROUP, most // max(len(groups), 1)), 1)
     if len(groups) == 1:
-        each = _MOST_ITEMS
+        each = most
     found = []
-    for some in list(groups.values())[: _MOST_ITEMS // each]:
+    for some in list(groups.values())[: most // each]:
         places = np.unique(np.linspace(0, len(some) - 1, min(each, len(some))).astype(int))
         found += [some[place] for place in places]
     return found
