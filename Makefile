@@ -16,7 +16,7 @@ test: $(VENV)/dev lint
 test-slow: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto -m slow
 
-# Odd values in every place, and many more damaged files than in the tests: some 30,000 cases, about ten minutes.
+# Odd values in every place, and many more damaged files than in the tests: some 30,000 cases, a minute or two.
 fuzz: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto tests/fuzz tests/tables tests/test_altered_states.py --cases 4000
 
