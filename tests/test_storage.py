@@ -447,7 +447,6 @@ def bound_socket(path):
         bound.bind(os.path.relpath(path))  # the names of sockets are short
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
 @pytest.mark.parametrize("make", [os.mkfifo, bound_socket, os.mkdir])
 def test_only_files_are_replaced(tmp_path, monkeypatch, make):
     monkeypatch.chdir(tmp_path)
@@ -484,7 +483,6 @@ def test_links_in_a_circle(tmp_path):
             write(tmp_path / "a")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="modes are of POSIX")
 def test_a_private_file_stays_private(tmp_path):
     path = tmp_path / "state.npz"
     for mode in (0o600, 0o640, 0o666):

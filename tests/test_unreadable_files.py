@@ -17,7 +17,6 @@ READERS = {
 }
 
 
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
 @pytest.mark.parametrize("what", READERS)
 def test_a_pipe_is_not_waited_for(tmp_path, what):
     path = tmp_path / "pipe.py"

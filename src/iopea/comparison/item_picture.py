@@ -140,9 +140,9 @@ def _factors(axes: Axes, plan: Plan, found: Fit) -> None:
     axes.set_title("factors of demand", loc="left", fontsize=9)
     if outlook.terms:
         axes.axhline(1.0, color="#222222", linewidth=0.8, linestyle=(0, (1, 2)))
-    if "weekday" in outlook.terms:
-        each = outlook.weekdays(item)
-        axes.bar([name[:3] for name in WEEKDAYS], each, color=_BLUE)
+    weekdays = outlook.weekdays(item)
+    if weekdays is not None:
+        axes.bar([name[:3] for name in WEEKDAYS], weekdays, color=_BLUE)
     elif "season" in outlook.terms:
         ahead = item.end + 1 + np.arange(round(outlook.year))
         each = outlook.factors(item, ahead)

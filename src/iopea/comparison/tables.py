@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Literal
 
-import iopea
 from iopea.comparison.statistics import LEVEL
 
 Verdict = Literal["reproduced", "differs", "better"]
@@ -397,7 +396,7 @@ def versions() -> tuple[tuple[str, str], ...]:
     """Versions of the library and its dependencies."""
     packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     return (
-        ("iopea", iopea.__version__),
+        ("iopea", version("iopea")),
         ("Python", platform.python_version()),
         ("packages", packages),
     )

@@ -486,13 +486,10 @@ def _chunks(
 
 def _sum(parts: Iterable[_Sums]) -> _Sums:
     """All items; in the same order, however many workers there are."""
-    found: _Sums | None = None
-    for part in parts:
-        if found is None:
-            found = part
-        else:
-            found.add(part)
-    assert found is not None
+    each = iter(parts)
+    found = next(each)
+    for part in each:
+        found.add(part)
     return found
 
 
@@ -612,18 +609,15 @@ def _fitted(
     item: Item, reviews: Indices, family: str, context: _Context
 ) -> tuple[OrderingFamily, Array]:
     """The fitted policies at each review."""
-    found, shop = [], None
+    choices = []
     starts = [era.start for era in context.eras]
     for period in reviews.tolist():
         era = context.eras[bisect_right(starts, period) - 1]
         known, view = era.outlook.view(item.before(period))
         few = borrows(known, view.weights, era.outlook.plain)
         prior = era.priors.get(item.group) if few else None
-        choice = choose(known, family, view, prior)
-        shop = choice.shop
-        found.append(choice.policy)
-    assert shop is not None
-    return shop.family, np.array(found)
+        choices.append(choose(known, family, view, prior))
+    return choices[-1].shop.family, np.array([choice.policy for choice in choices])
 
 
 def _result(found: _Sums, context: _Context, sales: Sales, skipped: dict[str, str]) -> Backtest:

@@ -56,8 +56,8 @@ _MATTERS = 0.02
 _DIGITS = 6
 #: Share of a cost that is rounding.
 _ROUNDING = 1e-9
-#: A range is widened up to so many times, as long as that makes the best policy so much cheaper.
-_WIDEST, _CHEAPER = 8.0, 1e-3
+#: How far a range is widened, as long as that makes the best policy cheaper by this share.
+_WIDER, _CHEAPER = (2.0, 4.0, 8.0), 1e-3
 #: How often the search for the best policy looks closer.
 _ZOOMS = 6
 #: The most stock that is advised, as a multiple of what was ever wanted in a period.
@@ -221,19 +221,19 @@ def choose(item: Item, family: str, view: View = PLAIN, prior: Prior | None = No
         raise InputError("no period tells anything of its demand: its stock, sales or both.")
     law = law_of(item, view, prior)
     path = law.quantiles(_PATH, _shuffled(_PATH))
-    kind, wider, found, least = family_named(family), 1.0, None, math.inf
-    while wider <= _WIDEST:
-        shop = ItemShop.of(item.row, kind, path, law.whole, wider)
-        net, best, cost = _best(shop, law, path)
-        if found is not None and not cost < least - _CHEAPER * abs(least):
-            break
-        found, least = Choice(shop, law, path, net, best), cost
+    kind = family_named(family)
+    shop = ItemShop.of(item.row, kind, path, law.whole)
+    net, best, cost = _best(shop, law, path)
+    for wider in _WIDER:
         top = shop.box.high[0]
         if best.max() < top or (item.row["high"] is not None and top >= item.row["high"]):
             break
-        wider *= 2
-    assert found is not None
-    return found
+        wide = ItemShop.of(item.row, kind, path, law.whole, wider)
+        found = _best(wide, law, path)
+        if not found[2] < cost - _CHEAPER * abs(cost):
+            break
+        shop, (net, best, cost) = wide, found
+    return Choice(shop, law, path, net, best)
 
 
 def _best(shop: ItemShop, law: ItemLaw, path: Array) -> tuple[Array, Array, float]:

@@ -26,7 +26,7 @@ from iopea.tables.calendar import (
     fit_calendar,
     strengths,
 )
-from iopea.tables.item import Item
+from iopea.tables.item import Item, Timeline
 from iopea.tables.reading import Clock, Frequency
 from iopea.tables.scaled import score_each
 from iopea.types import Array, Indices
@@ -116,8 +116,7 @@ class Outlook:
         if self.forecast:
             if line is None:
                 return np.full(periods.size, np.nan)
-            past = line.forecasts[: max(item.end + 1 - line.first, 0)]
-            usual = np.nanmean(past) if np.isfinite(past).any() else 0.0
+            usual = _usual_forecast(line, item.end)
             made = line.at(line.forecasts, periods, np.nan)
             return np.maximum(made, max(_LEAST_FORECAST * usual, 1e-9))
         calendar = (self.calendars or {}).get(item.group)
@@ -130,10 +129,12 @@ class Outlook:
         power = (self.powers or {}).get(item.name, 1.0)
         return np.asarray(calendar.factors(days, holidays) ** power)
 
-    def weekdays(self, item: Item) -> Array:
-        """Factors of Monday to Sunday, 1 on average."""
-        each = (self.calendars or {})[item.group].weekdays
-        assert each is not None
+    def weekdays(self, item: Item) -> Array | None:
+        """Factors of Monday to Sunday, 1 on average, if the calendar has any."""
+        calendar = (self.calendars or {}).get(item.group)
+        each = None if calendar is None else calendar.weekdays
+        if each is None:
+            return None
         found = each ** (self.powers or {}).get(item.name, 1.0)
         return np.asarray(found / found.mean())
 
@@ -160,8 +161,8 @@ class Outlook:
                     "or leave forecasts out."
                 )
             target = float(ahead.mean())
-            if self.forecast:
-                _check_forecasts(item, target)
+            if self.forecast and item.timeline is not None:
+                _check_forecasts(_usual_forecast(item.timeline, item.end), target)
             factors = self.factors(item, item.periods)
             told = np.isfinite(factors)
             if not told.all():
@@ -189,11 +190,14 @@ class Outlook:
         return replace(self, calendars=found, powers=powers)
 
 
-def _check_forecasts(item: Item, target: float) -> None:
+def _usual_forecast(line: Timeline, end: int) -> float:
+    """The mean forecast of the periods up to one of them; 0 if there is none."""
+    past = line.forecasts[: max(end + 1 - line.first, 0)]
+    return float(np.nanmean(past)) if np.isfinite(past).any() else 0.0
+
+
+def _check_forecasts(usual: float, target: float) -> None:
     """Refuse forecasts with which nothing can be compared."""
-    assert item.timeline is not None
-    past = item.timeline.forecasts[: max(item.end + 1 - item.timeline.first, 0)]
-    usual = float(np.nanmean(past)) if np.isfinite(past).any() else 0.0
     if not usual > 0:
         raise InputError(
             "its forecasts of past periods are all 0 or unknown: give them, or leave forecasts out."

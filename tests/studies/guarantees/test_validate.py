@@ -168,7 +168,7 @@ def test_a_document_is_made_whole(command, coin, tmp_path):
 def test_the_quick_studies_pass(command, tmp_path):
     status, out, err = command("--out", tmp_path / "out")
     assert status == 0, (out, err)
-    assert "Error" not in err
+    assert all(" tasks, " in line for line in err.splitlines()), err  # lines of progress alone
     text = (tmp_path / "out/guarantees.md").read_text()
     assert all(f"## {study.title}" in text for study in STUDIES.values())
     assert "at most " in text.split("false alarms: ")[1]
