@@ -16,6 +16,7 @@ import hashlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
@@ -25,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar, cast
 
-from iopea.errors import InputError, shown, shown_path, unknown
+from iopea.errors import InputError, IopeaError, shown, shown_path, unknown
 
 Kind = TypeVar("Kind")
 
@@ -169,15 +170,11 @@ class Registry(Mapping[str, type[Kind]]):
         lacking = self._lacking(given)
         if lacking:
             raise InputError(f"The {self.what} {called(given)} can't be used: {lacking}.")
-        try:
+        with blaming(
+            f"The {self.what} {called(given)} can't be made without arguments",
+            "give an instance, or mend its __init__",
+        ):
             return cast(Kind, given())
-        except InputError:
-            raise
-        except Exception as error:  # a class of somebody else may raise anything
-            raise InputError(
-                f"The {self.what} {called(given)} can't be made without arguments, because of "
-                f"{error_text(error)}: give an instance, or mend its __init__."
-            ) from error
 
     def _unknown(self, name: object) -> InputError:
         if isinstance(name, str):
@@ -366,6 +363,24 @@ def error_text(error: BaseException) -> str:
     """
     text = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".: ")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
+
+
+@contextmanager
+def blaming(what: str, advice: str) -> Iterator[None]:
+    """Errors of somebody else's code as a sentence; those of iopea are sentences already.
+
+    >>> with blaming("f fails", "it must return a number"):
+    ...     1 / 0
+    Traceback (most recent call last):
+    iopea.errors.InputError: f fails, because of ZeroDivisionError: division by zero: it must
+    return a number.
+    """
+    try:
+        yield
+    except IopeaError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InputError(f"{what}, because of {error_text(error)}: {advice}.") from error
 
 
 def _same(one: Plugin, other: Plugin, before: type[Any], now: type[Any]) -> bool:

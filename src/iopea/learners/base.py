@@ -7,10 +7,10 @@ from abc import ABC, abstractmethod
 from numbers import Integral
 from typing import Any, ClassVar, Protocol
 
-from iopea.errors import InputError, IopeaError, shown
+from iopea.errors import InputError, shown
 from iopea.model import MOST_COUNTED, check_count, check_kind, check_seed
 from iopea.problems.base import Problem
-from iopea.registry import called, error_text
+from iopea.registry import blaming, called
 from iopea.state import (
     DAMAGED,
     Stateful,
@@ -297,28 +297,20 @@ class Learner(Stateful, ABC):
 
 def fits(kind: type[Learner], problem: Problem) -> bool:
     """Whether a learner can learn a problem; a class that can't say so is refused."""
-    try:
+    with blaming(
+        f"{called(kind)}.fits of the learner {kind.name!r} fails on a {problem.kind} problem",
+        "it returns True or False for any problem",
+    ):
         return bool(kind.fits(problem))
-    except IopeaError:
-        raise
-    except (Exception, SystemExit) as error:  # a learner of somebody else may raise anything
-        raise InputError(
-            f"{called(kind)}.fits of the learner {kind.name!r} fails on a {problem.kind} problem, "
-            f"because of {error_text(error)}: it returns True or False for any problem."
-        ) from error
 
 
 def made(kind: type[Learner], problem: Problem, **settings: Any) -> Learner:
     """A learner with these settings; one that can't be made is refused."""
-    try:
+    with blaming(
+        f"{called(kind)}.__init__ of the learner {kind.name!r} fails",
+        "it takes a problem, a horizon, a seed and its own settings",
+    ):
         return kind(problem, **settings)
-    except IopeaError:
-        raise
-    except (Exception, SystemExit) as error:  # a learner of somebody else may raise anything
-        raise InputError(
-            f"{called(kind)}.__init__ of the learner {kind.name!r} fails, because of "
-            f"{error_text(error)}: it takes a problem, a horizon, a seed and its own settings."
-        ) from error
 
 
 def first_difference(name: str, one: Any, other: Any) -> tuple[str, Any, Any]:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from iopea.errors import InputError, IopeaError, shown, unknown
+from iopea.errors import InputError, shown, unknown
 from iopea.information_order import InformationOrder
 from iopea.model import (
     Model,
@@ -31,7 +31,7 @@ from iopea.model import (
 from iopea.policies import PolicyClass
 from iopea.problems.control import Control
 from iopea.problems.tabular import Tabular
-from iopea.registry import Registry, called, error_text
+from iopea.registry import Registry, blaming, called
 from iopea.state import DAMAGED, Stateful, gather, restore, sealed, unsealed
 from iopea.types import (
     Array,
@@ -1052,15 +1052,8 @@ def example_of(kind: type[Problem]) -> tuple[Problem, Any]:
 
 def examples_of(kind: type[Problem], method: str = "examples") -> tuple[tuple[Problem, Any], ...]:
     """All examples of a kind of problem, each with its truth."""
-    try:
+    with blaming(f"{called(kind)}.{method} fails", f"it returns {_EXAMPLES[method]}"):
         found: Any = getattr(kind, method)()
-    except IopeaError:
-        raise
-    except Exception as error:  # a problem of somebody else may raise anything
-        raise InputError(
-            f"{called(kind)}.{method} fails, because of {error_text(error)}: it returns "
-            f"{_EXAMPLES[method]}."
-        ) from error
     pairs = (found,) if method == "example" else found
     if not isinstance(pairs, tuple) or not all(
         isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], Problem)
