@@ -1,6 +1,9 @@
 """The commands on tables of sales: files in, a plan or a report out, mistakes in a sentence."""
 
 import re
+import subprocess
+import sys
+import time
 
 import polars as pl
 import pytest
@@ -64,6 +67,52 @@ def test_backtest_says_first_where_it_lost(iopea, files, tmp_path):
         assert (tmp_path / name).stat().st_size > 0
     items = pl.read_csv(tmp_path / "items.csv")
     assert set(items["contestant"]) == {"iopea", "order-up-to", "moving-average", "history"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["fit", "backtest"])
+def test_a_killed_command_leaves_no_worker_and_nothing_half_written(tmp_path, command):
+    made = library.generate_sales(300, 156, seed=3)
+    made.history.write_parquet(tmp_path / "h.parquet")
+    made.items.write_parquet(tmp_path / "i.parquet")
+    more = {
+        "fit": ["--out", "plan.csv", "--family", "s-S"],
+        "backtest": ["--from", "2024-01-01", "--out", "out"],
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "iopea", command, "h.parquet", "--items", "i.parquet",
+         "--workers", "2", *more[command]],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    workers = []
+    for _ in range(600):
+        workers = children_of(process.pid)
+        if len(workers) >= 3:  # two workers, and what tracks their resources
+            break
+        time.sleep(0.05)
+    time.sleep(3)
+    process.kill()
+    process.wait()
+    assert len(workers) >= 3
+    deadline = time.monotonic() + 30
+    while any(map(runs, workers)) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not any(map(runs, workers))
+    assert {each.name for each in tmp_path.iterdir()} <= {"h.parquet", "i.parquet"}
+
+
+def children_of(process):
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, text=True, check=False
+    )
+    return [int(word) for word in listed.stdout.split()]
+
+
+def runs(process):
+    found = subprocess.run(
+        ["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False
+    )
+    return found.stdout.strip() not in ("", "Z")
 
 
 @pytest.mark.parametrize(

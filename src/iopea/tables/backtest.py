@@ -641,12 +641,18 @@ def _result(found: _Sums, context: _Context, sales: Sales, skipped: dict[str, st
         change = costs[both, other, where] - costs[both, one, where]
         return _saving(change, float(found.numbers[both]), lags)
 
-    table, apart = [], {}
+    apart = {
+        (one, other, reading): saving(one, other, where)
+        for one in range(len(names))
+        for other in range(len(names))
+        for reading, where in readings.items()
+    }
+    table = []
     for reading, where in readings.items():
         for place, name in enumerate(names):
             number = found.numbers[0 if known[place] else 1]
             spent = _saving(costs[0, place, where], float(number), lags)
-            less = saving(0, place, where)
+            less = apart[0, place, reading]
             sold, wanted = (each[rows][place, where] for each in (found.sold, found.wanted))
             table.append(
                 {
@@ -657,8 +663,6 @@ def _result(found: _Sums, context: _Context, sales: Sales, skipped: dict[str, st
                     "item_periods": int(number),
                 }
             )  # fmt: skip
-            for other in range(len(names)):
-                apart[place, other, reading] = saving(place, other, where)
     winner = None
     for place, name in enumerate(names):
         others = [other for other in range(len(names)) if other != place]
