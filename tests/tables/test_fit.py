@@ -366,3 +366,21 @@ def test_an_item_is_drawn(plan, tmp_path):
         iopea.draw_item(plan, "none", tmp_path / "item.png")
     with pytest.raises(InputError, match=r"item\.txt"):
         iopea.draw_item(plan, "item-03", tmp_path / "item.txt")
+
+
+def test_holidays_to_come_that_are_not_known_are_said():
+    days = pl.date_range(pl.date(2024, 1, 1), pl.date(2024, 3, 31), eager=True)
+    rows = {
+        "unique_id": ["a"] * 91, "ds": days, "sales": [4, 6, 5, 5, 4, 6, 5] * 13, "stock": 50,
+        "holiday": ([0] * 12 + [1]) * 7,
+    }  # fmt: skip
+    items = {"unique_id": ["a"], "lead_time": [1], "holding_cost": [1], "lost_sales_cost": [9]}
+    remarks = iopea.fit(pl.DataFrame(rows), items, calendar="holiday").sales.remarks
+    assert len(remarks) == 1
+    assert "1 item lacks rows" in remarks[0]
+    assert "'a'" in remarks[0]
+    assert not iopea.fit(pl.DataFrame(rows), items, calendar="none").sales.remarks
+    later = pl.date_range(pl.date(2024, 4, 1), pl.date(2024, 4, 2), eager=True)
+    ahead = pl.DataFrame({"unique_id": ["a"] * 2, "ds": later, "holiday": [0, 0]})
+    told = pl.concat([pl.DataFrame(rows), ahead], how="diagonal_relaxed")
+    assert not iopea.fit(told, items, calendar="holiday").sales.remarks

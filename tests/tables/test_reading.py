@@ -331,3 +331,18 @@ def test_files_that_are_no_tables_are_refused(text, tmp_path):
             continue
         assert sales.history.is_empty(), text[:40]
         assert sales.refused or sales.remarks
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"unique_id;ds;sales;stock\na;2024-01-01;1,5;2\n", "semicolons"),
+        (b"unique_id\tds\tsales\tstock\na\t2024-01-01\t1\t2\n", "tabs"),
+        ("unique_id,ds,sales,stock\na,2024-01-01,1,2\n".encode("utf-16"), "UTF-8"),
+    ],
+)
+def test_csv_of_another_kind_is_named(content, words, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        read_sales(path)

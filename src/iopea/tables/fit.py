@@ -24,6 +24,7 @@ from iopea.model import check_choice, check_count, check_share
 from iopea.seeds import seed_for
 from iopea.storage import clear_drafts_of, make_folder_of, writing
 from iopea.tables.borrow import FEW, Prior, borrows, fit_prior
+from iopea.tables.calendar import HOLIDAY
 from iopea.tables.certificate import FEWEST_PERIODS, FEWEST_SALES, reach, trust
 from iopea.tables.frames import suffix_of
 from iopea.tables.item import Item, items_of
@@ -368,6 +369,7 @@ def fit(
     outlook = Outlook(sales.clock, forecast=used)
     if (terms, half_life) != (NONE, NONE):
         outlook = choose_outlook(list(items_of(sales)), sales.clock, terms, half_life, used)
+    sales = replace(sales, remarks=(*sales.remarks, *_holidays_ahead(sales, outlook)))
     priors = priors_of(items_of(sales), outlook) if borrow else {}
     known = _Known(outlook, priors)
     return Plan(_table(sales, settings, known, workers, watch), sales, outlook, settings, known)
@@ -382,6 +384,23 @@ def check_forecast(sales: Sales, forecast: bool, terms: str | tuple[str, ...]) -
             "out."
         )
     return used
+
+
+def _holidays_ahead(sales: Sales, outlook: Outlook) -> Iterator[str]:
+    """A remark about items whose holidays to come are not known, if holidays count."""
+    if HOLIDAY not in outlook.terms:
+        return
+    names = [
+        item.name
+        for item in items_of(sales)
+        if item.timeline is None or item.timeline.last < item.end + item.lasts
+    ]
+    if names:
+        some = "1 item lacks" if len(names) == 1 else f"{len(names)} items lack"
+        yield (
+            f"{some} rows for the periods that tonight's order must last for, such as "
+            f"{names[0]!r}: no holidays are expected there."
+        )
 
 
 def with_items(sales: Sales, sold_from: str = NEXT) -> Sales:

@@ -6,7 +6,7 @@ it must be. A cell that can't be is reported with its row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,24 @@ from iopea.model import LARGEST
 
 #: The row of a table, from 1, as people count the rows below the header.
 ROW = "_row"
+#: What the first bytes of a file in UTF-16 are.
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+
+
+def _read_csv(path: Path) -> pl.DataFrame:
+    with path.open("rb") as file:
+        header = file.readline()
+    if header.startswith(_UTF_16):
+        raise ValueError("it is in UTF-16: save it as UTF-8")
+    for separator, name in ((b";", "semicolons"), (b"\t", "tabs")):
+        if separator in header and b"," not in header:
+            raise ValueError(f"its columns are separated by {name}: separate them by commas")
+    return pl.read_csv(path, infer_schema=False)
+
+
 #: How each kind of file is read.
-_READERS = {
-    ".csv": lambda path: pl.read_csv(path, infer_schema=False),
+_READERS: dict[str, Callable[[Path], pl.DataFrame]] = {
+    ".csv": _read_csv,
     ".parquet": pl.read_parquet,
     ".arrow": pl.read_ipc,
     ".feather": pl.read_ipc,

@@ -32,6 +32,11 @@ class Timeline:
     holidays: Array
     forecasts: Array
 
+    @property
+    def last(self) -> int:
+        """The last period that has a row."""
+        return self.first + self.holidays.size - 1
+
     def at(self, values: Array, periods: Indices, unknown: float) -> Array:
         """Values of some periods, which may lie beyond the last one known."""
         place = periods - self.first
