@@ -16,6 +16,7 @@ from iopea.learners.diagnostics import (
     FIRST_SALES,
     MOST_BINS,
     RECENT,
+    WEEK,
     DemandWatch,
     edge_warning,
 )
@@ -78,17 +79,18 @@ def test_the_evidence_is_a_ratio_of_sequential_predictions():
     demand, stock = steady(rng, 400), rng.uniform(0, 3, 400)
     watch = watched(demand, stock)
     _, _, codes = plain(np.minimum(demand, stock), stock)
-    last, recent = predicted(3), predicted(RECENT + 1)
+    last, recent, week = predicted(3), predicted(RECENT + 1), predicted(WEEK)
     before, seen = 2, []
-    for code in codes:
+    for step, code in enumerate(codes):
         if code != 2:
             last.send((before, code))
+            week.send((step % WEEK, code))
             if len(seen) >= RECENT:
                 recent.send((sum(seen[-RECENT:]), code))
             seen.append(code)
         before = code
-    both = math.exp(last.send(None)) + math.exp(recent.send(None))
-    assert watch.dependence == pytest.approx(math.log(both / 2))
+    every = sum(math.exp(model.send(None)) for model in (last, recent, week))
+    assert watch.dependence == pytest.approx(math.log(every / 3))
 
 
 def predicted(contexts):
@@ -159,6 +161,14 @@ def test_dependence_is_noticed_and_told_from_a_change():
         demand = np.maximum(demand, 0.8 * np.append(0.0, demand[:-1]))
         right += watched(demand, np.full(4000, 3.0)).noticed == "dependence"
     assert right >= stats.binom.ppf(LEVEL, runs, 0.9)
+
+
+def test_weekdays_are_noticed():
+    """Neither the last day nor a count shows them."""
+    means = np.array([2, 2, 2, 3, 5, 10, 0.5])
+    for seed in range(20):
+        demand = np.random.default_rng(seed).poisson(means[np.arange(365) % 7]).astype(float)
+        assert watched(demand, np.full(365, 12.0)).noticed == "dependence"
 
 
 def test_without_anything_to_see_nothing_is_said():

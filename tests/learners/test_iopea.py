@@ -289,7 +289,7 @@ def test_a_state_is_json_and_arrays():
         return "array" if isinstance(value, np.ndarray) else value
 
     state = without_arrays(learner.state_dict())
-    assert state["schema"] == 9
+    assert state["schema"] == 10
     assert json.loads(json.dumps(state))["learner"] == "iopea"
 
 

@@ -57,7 +57,7 @@ def test_a_group_leans_on_the_calendar_of_all_and_items_follow_it_by_a_power():
     near, means, sizes = fit_calendar(small, ("weekday",), fleet)
     true = WEEK / WEEK.mean()
     assert np.abs(near.weekdays - true).mean() < np.abs(alone.weekdays - true).mean()
-    assert 0.5 < strengths(near, small, means, sizes)[0] < 1.5
+    assert 0.5 < strengths(near, small, means, sizes)[0, 0] < 1.5
 
 
 def chosen(made, **options):

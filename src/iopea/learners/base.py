@@ -37,7 +37,7 @@ from iopea.types import (
 )
 
 #: Version of what ``state_dict`` writes.
-SCHEMA = 9
+SCHEMA = 10
 #: How records of epochs are read back from a saved state.
 epoch_records = each(
     record(

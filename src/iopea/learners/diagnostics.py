@@ -8,9 +8,10 @@ tested although sales are censored.
 Both tests are likelihood ratios: the likelihood of the indicators under an alternative, over their
 maximum likelihood under a single probability. The alternatives are Krichevsky-Trofimov mixtures,
 either with one probability for each outcome of the previous step, or each count in the last few
-steps (dependence), or with one probability before and another after an unknown step (change). If
-demand is i.i.d., such a ratio is at most a martingale that starts at 1. By Ville's inequality it
-ever reaches x with a probability of at most 1/x, so the tests may be read after every step.
+steps, or each place in a week of steps (dependence), or with one probability before and another
+after an unknown step (change). If demand is i.i.d., such a ratio is at most a martingale that
+starts at 1. By Ville's inequality it ever reaches x with a probability of at most 1/x, so the tests
+may be read after every step.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ FALSE_ALARM = 0.001
 FIRST_SALES = 31
 #: Number of latest indicators whose sum is used to detect runs.
 RECENT = 8
+#: Steps of a week, if they are days.
+WEEK = 7
 #: Most bins of steps (a change is sought between bins), and the length of the first bins.
 MOST_BINS, FIRST_BIN = 128, 8
 #: The end of a range is named if all survivors lie within this share of the range from it.
@@ -66,8 +69,8 @@ class DemandWatch(Stateful):
 
     saved = parts(
         first=each(float), size=optional(float), skipped=int, before=int, follows=shaped(3, 2),
-        recent=shaped(-1), after_recent=shaped(RECENT + 1, 2), bins=shaped(MOST_BINS, 2),
-        bin_steps=int, steps=int,
+        recent=shaped(-1), after_recent=shaped(RECENT + 1, 2), of_week=shaped(WEEK, 2),
+        bins=shaped(MOST_BINS, 2), bin_steps=int, steps=int,
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -78,6 +81,7 @@ class DemandWatch(Stateful):
         self._follows = np.zeros((3, 2), dtype=np.int64)
         self._recent = np.empty(0, dtype=np.int64)
         self._after_recent = np.zeros((RECENT + 1, 2), dtype=np.int64)
+        self._of_week = np.zeros((WEEK, 2), dtype=np.int64)
         self._bins = np.zeros((MOST_BINS, 2), dtype=np.int64)
         self._bin_steps = FIRST_BIN
         self._steps = 0
@@ -97,6 +101,8 @@ class DemandWatch(Stateful):
         self._follows += pairs.reshape(3, 2)
         self._before = int(codes[-1])
         self._count_recent(codes[seen])
+        places = (self._steps + np.flatnonzero(seen)) % WEEK
+        self._of_week += np.bincount(2 * places + codes[seen], minlength=2 * WEEK).reshape(WEEK, 2)
         self._fill_bins(codes)
 
     def _choose_size(self, sales: Array) -> int:
@@ -134,15 +140,9 @@ class DemandWatch(Stateful):
     @property
     def dependence(self) -> float:
         """Logarithm of the evidence that demand depends on past demand."""
-        return float(np.logaddexp(self._on_last, self._on_recent)) - math.log(2)
-
-    @property
-    def _on_last(self) -> float:
-        return float(_mixed(self._follows).sum()) - _at_best(self._follows.sum(axis=0))
-
-    @property
-    def _on_recent(self) -> float:
-        return float(_mixed(self._after_recent).sum()) - _at_best(self._after_recent.sum(axis=0))
+        models = (self._follows, self._after_recent, self._of_week)
+        each = [float(_mixed(counts).sum()) - _at_best(counts.sum(axis=0)) for counts in models]
+        return float(np.logaddexp.reduce(each)) - math.log(len(models))
 
     @property
     def change(self) -> float:

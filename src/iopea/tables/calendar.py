@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from iopea.tables.scaled import best_mean, best_size, expected, log_likelihood
+from iopea.tables.scaled import best_mean, best_size, expected
 from iopea.types import Array, Indices, Mask
 
 #: Features that can be asked for.
@@ -39,8 +39,9 @@ _APART = 0.5
 _ROUNDS, _EVERY = 36, 12
 #: Factors keep between these.
 _LEAST, _MOST = 0.02, 50.0
-#: Powers of the factors that an item may follow, and how far they are from 1.
-_POWERS, _POWER_PRIOR = np.linspace(0.0, 2.0, 9), 0.5
+#: How far the power of a factor that an item follows is from 1, at most and usually, and the steps
+#: in which it is found.
+_POWERS, _POWER_PRIOR, _STEPS = 1.0, 0.5, 8
 _MONDAY = 3  # the weekday of day 0 of the epoch was a Thursday
 
 
@@ -57,19 +58,37 @@ class Calendar:
     terms: tuple[str, ...]
     effects: Array
 
-    def factors(self, days: Array, holidays: Array) -> Array:
-        """Factors of periods, by day since 1970 and how much of a holiday they are."""
-        found = np.exp(features(self.terms, days, holidays) @ self.effects)
+    def logs(self, days: Array, holidays: Array) -> Array:
+        """Logarithms of the factors of periods, an array (periods, terms).
+
+        Periods are given by their day since 1970, and how much of a holiday they are.
+        """
+        found = np.zeros((days.size, len(self.terms)))
+        first = 0
+        for place, term in enumerate(self.terms):
+            columns = features((term,), days, holidays)
+            last = first + columns.shape[1]
+            found[:, place] = columns @ self.effects[first:last]
+            first = last
+        return np.clip(found, math.log(_LEAST), math.log(_MOST))
+
+    def factors(self, days: Array, holidays: Array, powers: Array | float = 1.0) -> Array:
+        """Factors of periods, each term to its power."""
+        found = np.exp((self.logs(days, holidays) * powers).sum(axis=1))
         return np.asarray(np.clip(found, _LEAST, _MOST))
 
     @property
     def weekdays(self) -> Array | None:
         """Factors of Monday to Sunday, 1 on average."""
+        return self.weekdays_of(np.ones(len(self.terms)))
+
+    def weekdays_of(self, powers: Array) -> Array | None:
+        """The same for an item that follows the terms by these powers."""
         if WEEKDAY not in self.terms:
             return None
         days = np.arange(7.0) - _MONDAY  # from the Monday before day 0
-        only = Calendar((WEEKDAY,), self.effects[:6])
-        found = only.factors(days, np.zeros(7))
+        place = self.terms.index(WEEKDAY)
+        found = np.exp(powers[place] * self.logs(days, np.zeros(7))[:, place])
         return np.asarray(found / found.mean())
 
 
@@ -223,37 +242,61 @@ def fit_calendar(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _strengths(first, counts, censored, logs, means, sizes, found):  # type: ignore[no-untyped-def]
-    tried = _POWERS.shape[0]
-    likely = np.empty(tried)
+    """The likeliest powers of each item, by Fisher's scoring beside its mean and its trend."""
+    terms = logs.shape[1]
+    usually = np.ones(terms)
+    precision = np.full(terms, _POWER_PRIOR**-2)
+    usually[-1], precision[-1] = 0.0, _TREND_PRIOR**-2
     for i in range(first.shape[0] - 1):
         one = slice(first[i], first[i + 1])
-        weights = np.ones(first[i + 1] - first[i])
-        mean = means[i]
-        for k in range(tried):
-            factors = np.exp(_POWERS[k] * logs[one])
-            mean = best_mean(counts[one], censored[one], factors, weights, mean, sizes[i], 3)
-            likely[k] = log_likelihood(counts[one], censored[one], factors, weights, mean, sizes[i])
-            likely[k] -= 0.5 * ((_POWERS[k] - 1.0) / _POWER_PRIOR) ** 2
-        shares = np.exp(likely - likely.max())
-        found[i] = (shares * _POWERS).sum() / shares.sum()
+        number = first[i + 1] - first[i]
+        weights, told = np.ones(number), np.empty(number)
+        mean, powers = means[i], found[i]
+        for _ in range(_STEPS):
+            factors = np.exp(logs[one] @ powers)
+            mean = best_mean(counts[one], censored[one], factors, weights, mean, sizes[i], 2)
+            expected(counts[one], censored[one], factors, mean, sizes[i], told)
+            usual = mean * factors
+            trust = 1.0 / (1.0 + usual / sizes[i])
+            info = trust * usual
+            total = max(info.sum(), 1e-300)
+            apart = logs[one].copy()
+            for k in range(terms):
+                apart[:, k] -= (info * logs[one][:, k]).sum() / total
+            curved = np.diag(precision)
+            slope = precision * (usually - powers)
+            for k in range(terms):
+                slope[k] += (trust * (told - usual) * apart[:, k]).sum()
+                for m in range(terms):
+                    curved[k, m] += (info * apart[:, k] * apart[:, m]).sum()
+            powers += np.linalg.solve(curved, slope)
+            powers[:] = np.minimum(np.maximum(powers, usually - _POWERS), usually + _POWERS)
 
 
 def strengths(calendar: Calendar, records: Records, means: Array, sizes: Array) -> Array:
-    """How strongly the calendar moves each item: the power of its factors, 1 by default.
+    """How strongly each term of the calendar moves each item: powers of its factors, 1 by default.
 
-    The mean of what is likely, given the item's records and that it is one of its group.
+    The likeliest ones beside a trend of the item's own, given its records and that it is one of its
+    group: (items, terms).
 
     >>> rng = np.random.default_rng(3)
     >>> days, calendar = np.arange(140.0), Calendar(("weekday",), np.array([-0.3] * 4 + [0.3, 0.9]))
-    >>> mean = 40 * calendar.factors(days, days * 0) ** 0.5
+    >>> mean = 40 * calendar.factors(days, days * 0, np.array([0.5]))
     >>> records = Records(np.array([0, 140]), rng.poisson(mean) * 1.0, days < 0, days, days * 0)
     >>> strengths(calendar, records, np.array([40.0]), np.array([50.0])).round(1)
-    array([0.5])
+    array([[0.5]])
     """
-    found = np.ones(records.first.size - 1)
-    logs = np.log(calendar.factors(records.days, records.holidays))
-    _strengths(records.first, records.counts, records.censored, logs, means, sizes, found)
-    return found
+    if not records.days.size:
+        return np.ones((records.first.size - 1, len(calendar.terms)))
+    logs = calendar.logs(records.days, records.holidays)
+    time = (records.days - records.days.mean()) / (np.ptp(records.days) or 1.0)
+    found = np.ones((records.first.size - 1, len(calendar.terms) + 1))
+    found[:, -1] = 0.0
+    _strengths(
+        records.first, records.counts, records.censored, np.column_stack([logs, time]), means,
+        sizes, found,
+    )  # fmt: skip
+    return found[:, :-1]
 
 
 def day_of(date: datetime.date) -> int:

@@ -26,6 +26,8 @@ FEWEST_SALES = 12
 _ONE = 0.5
 #: Probability that a history which satisfies the assumption is refused.
 _REFUSED = 0.01
+#: Ways in which one of the sums is too large.
+_TAILS = 6
 
 
 def reach(sales: Array, censored: Mask, stock: Array | None) -> float:
@@ -68,7 +70,7 @@ def trust(sales: Array, censored: Mask, stock: Array | None, whole: bool) -> str
     if stock is None:
         return "stock is not known, so whether it was independent of demand can't be tested"
     held = np.where(censored, sales, np.maximum(stock, sales * (1 + 1e-6)))
-    limit = float(-ndtri(_REFUSED / 4))
+    limit = float(-ndtri(_REFUSED / _TAILS))
     each = scores(held, sales)
     ranks = rankdata(stock)
     by_stock = each * (ranks - ranks.mean())

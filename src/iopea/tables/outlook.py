@@ -83,7 +83,7 @@ class Outlook:
     half_life : float, optional. Periods after which a record weighs half as much.
     forecast : bool. Whether demand is that of a law times the forecast.
     calendars : dict. The calendar of each group, near that of all items unless it knows better.
-    powers : dict. Of its group's factors, those that each item follows.
+    powers : dict. How strongly each item follows each term of its group's calendar.
     """
 
     clock: Clock
@@ -91,7 +91,7 @@ class Outlook:
     half_life: float | None = None
     forecast: bool = False
     calendars: Mapping[str | None, Calendar] | None = None
-    powers: Mapping[str, float] | None = None
+    powers: Mapping[str, Array] | None = None
 
     @property
     def plain(self) -> bool:
@@ -126,17 +126,14 @@ class Outlook:
         holidays = np.zeros(periods.size)
         if line is not None:
             holidays = line.at(line.holidays, periods, 0.0)
-        power = (self.powers or {}).get(item.name, 1.0)
-        return np.asarray(calendar.factors(days, holidays) ** power)
+        return calendar.factors(days, holidays, (self.powers or {}).get(item.name, 1.0))
 
     def weekdays(self, item: Item) -> Array | None:
         """Factors of Monday to Sunday, 1 on average, if the calendar has any."""
         calendar = (self.calendars or {}).get(item.group)
-        each = None if calendar is None else calendar.weekdays
-        if each is None:
+        if calendar is None:
             return None
-        found = each ** (self.powers or {}).get(item.name, 1.0)
-        return np.asarray(found / found.mean())
+        return calendar.weekdays_of((self.powers or {}).get(item.name, np.ones(len(self.terms))))
 
     def weights(self, item: Item) -> Array | None:
         """Weights of the records tonight."""
@@ -181,12 +178,12 @@ class Outlook:
             every = [item for some in groups.values() for item in some]
             fleet = fit_calendar(records_of(every, self.clock), self.terms)[0]
         found: dict[str | None, Calendar] = {}
-        powers: dict[str, float] = {}
+        powers: dict[str, Array] = {}
         for name, some in groups.items():
             records = records_of(some, self.clock)
             found[name], means, sizes = fit_calendar(records, self.terms, fleet)
             each = strengths(found[name], records, means, sizes)
-            powers |= dict(zip((item.name for item in some), each.tolist(), strict=True))
+            powers |= dict(zip((item.name for item in some), each, strict=True))
         return replace(self, calendars=found, powers=powers)
 
 

@@ -34,12 +34,13 @@ def test_scores_have_mean_0_also_where_sold_out(whole):
 def test_independent_demand_looks_dependent_no_more_often_than_normal_numbers_would():
     rng = np.random.default_rng(4)
     found = np.array([dependence(*reacting(rng.exponential(3.0, 120), 5.0)) for _ in range(RUNS)])
-    # One number is taken in absolute value, the other on one side: at most 3 tails of 6.7 %.
+    # One number is taken in absolute value, the others on one side: at most 4 tails of 6.7 %.
     # The count is binomial: five standard deviations above that.
-    assert (found > 1.5).mean() < 0.2 + 5 * np.sqrt(0.2 * 0.8 / RUNS)
+    share = 4 * 0.067
+    assert (found > 1.5).mean() < share + 5 * np.sqrt(share * (1 - share) / RUNS)
 
 
-@pytest.mark.parametrize("kind", ["persistent", "alternating", "seasons"])
+@pytest.mark.parametrize("kind", ["persistent", "alternating", "seasons", "weekdays"])
 def test_dependence_is_seen_although_the_stock_hides_much(kind):
     rng = np.random.default_rng(5)
     seen = 0
@@ -47,6 +48,8 @@ def test_dependence_is_seen_although_the_stock_hides_much(kind):
         demand = rng.exponential(1.0, 200)
         if kind == "seasons":
             demand *= np.repeat([1.0, 4.0, 1.0, 4.0], 50)
+        elif kind == "weekdays":
+            demand *= np.resize([0.4, 2.0, 0.3, 0.5, 2.5, 0.4, 0.3], 200)
         else:
             demand[1::2] = demand[::2] if kind == "persistent" else 2 / (1 + demand[::2])
         seen += dependence(*reacting(demand, 2.5)) > 1.5
