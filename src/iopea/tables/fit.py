@@ -279,12 +279,12 @@ def law_of(item: Item, view: View = PLAIN, prior: Prior | None = None) -> ItemLa
     if factors is not None:
         values = _at_target(item, factors, view)
     if prior is not None:
-        known = np.ones(item.sales.size)
+        ones = np.ones(item.sales.size)
+        weights = ones if weights is None else weights
         extra = item.unit * prior.values(
-            item.counts, censored, known if factors is None else factors, view.target
+            item.counts, censored, ones if factors is None else factors, weights, view.target
         )
-        each = np.full(extra.size, prior.worth / extra.size)
-        weights = np.append(known if weights is None else weights, each)
+        weights = np.append(weights, np.full(extra.size, prior.worth / extra.size))
         values = np.append(values, extra)
         censored = np.append(censored, np.zeros(extra.size, dtype=bool))
     return ItemLaw(values, censored, weights, item.whole)
@@ -425,9 +425,10 @@ def with_items(sales: Sales, sold_from: str = NEXT) -> Sales:
 def priors_of(items: Iterable[Item], outlook: Outlook) -> dict[str | None, Prior]:
     """What can be borrowed by the items of each group that have few records."""
     few: set[str | None] = set()
-    rich: dict[str | None, list[tuple[Array, Mask, Array]]] = {}
+    rich: dict[str | None, list[tuple[Array, Mask, Array, Array]]] = {}
     for item in items:
-        if borrows(item, outlook.weights(item), outlook.plain):
+        weights = outlook.weights(item)
+        if borrows(item, weights, outlook.plain):
             few.add(item.group)
         if item.sales.size >= FEW and item.sales.any():
             factors = np.ones(item.sales.size)
@@ -435,7 +436,8 @@ def priors_of(items: Iterable[Item], outlook: Outlook) -> dict[str | None, Prior
                 factors = outlook.factors(item, item.periods)
             known = np.isfinite(factors)
             counts = item.counts if item.whole else np.round(item.counts)
-            each = (counts[known], item.censored[known], factors[known])
+            weights = np.ones(item.sales.size) if weights is None else weights
+            each = (counts[known], item.censored[known], factors[known], weights[known])
             rich.setdefault(item.group, []).append(each)
     found = {group: fit_prior(rich.get(group, [])) for group in few}
     return {group: prior for group, prior in found.items() if prior is not None}
