@@ -142,6 +142,12 @@ class ItemLaw:
         return float(self._weights @ ~self._seen / self._weights.sum())
 
     @property
+    def unseen(self) -> float:
+        """The probability that more is wanted than was ever in stock, by the product limit."""
+        at_risk = np.cumsum(self._weights[::-1])[::-1]
+        return float(np.prod(np.where(self._seen, 1 - self._weights / at_risk, 1.0)))
+
+    @property
     def _cell(self) -> float:
         cells = max(self.largest, 1e-300) / _CELLS
         return max(1.0, math.ceil(cells)) if self.whole else cells

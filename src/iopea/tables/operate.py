@@ -32,7 +32,7 @@ def _operate(order, policies, demand, start, review, first, multiple, minimum, c
 
 
 @njit(nogil=True, error_model="numpy")
-def _stocks(order, policies, demand, length, review, multiple, minimum, share, found):  # type: ignore[no-untyped-def]
+def _stocks(order, policies, demand, length, review, multiple, minimum, first, share, found):  # type: ignore[no-untyped-def]
     state, stocks = np.empty(length), np.empty(demand.shape[0])
     for k in range(policies.shape[0]):
         state[:] = 0.0
@@ -42,8 +42,7 @@ def _stocks(order, policies, demand, length, review, multiple, minimum, share, f
                 placed = allowed(order(state, policies[k], NO_SIGNAL), multiple, minimum)
             stocks[t] = state[0] + arrival(state[1:], placed)
             state[0] = stocks[t] - sold(stocks[t], demand[t])
-        # The first periods have less.
-        last = np.sort(stocks[demand.shape[0] // 4 :])
+        last = np.sort(stocks[first:])
         found[k] = last[min(int(share * last.shape[0]), last.shape[0] - 1)]
 
 
@@ -58,21 +57,22 @@ def stocks_of(
     policies: Array,
     demand: Array,
     review: int,
+    first: int,
     share: float,
 ) -> Array:
-    """The stock that each policy, a row, has at most in this share of the periods.
+    """The stock that each policy, a row, has at most in this share of the periods from one on.
 
     >>> from iopea.systems.lost_sales.base_stock import BaseStock
     >>> shop = LostSalesSystem(lead_time=2, holding_cost=1, lost_sales_cost=9)
     >>> levels = BaseStock(levels={"low": 0, "high": 9})
-    >>> stocks_of(levels, shop, np.array([[9.0], [4.0]]), np.full(40, 2.0), 1, 0.9)
+    >>> stocks_of(levels, shop, np.array([[9.0], [4.0]]), np.full(40, 2.0), 1, 10, 0.9)
     array([5., 2.])
     """
     found = np.empty(len(policies))
     terms, rule = system.terms, _compiled(family.rule(system))
     _stocks(
         rule, np.ascontiguousarray(policies), demand, 1 + system.lead_time, review,
-        terms.multiple, terms.minimum, share, found,
+        terms.multiple, terms.minimum, first, share, found,
     )  # fmt: skip
     return found
 

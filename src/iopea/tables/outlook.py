@@ -38,7 +38,7 @@ _HALF_LIVES: dict[Frequency, tuple[float, ...]] = {
     "day": (28.0, 90.0, 365.0), "week": (13.0, 26.0, 52.0), "month": (6.0, 12.0, 24.0),
 }  # fmt: skip
 #: Fewest periods and years of a history from which a calendar and a season are looked for.
-_FEWEST, _SEASON_YEARS = 24, 1.5
+_FEWEST, SEASON_YEARS = 24, 1.5
 #: The share of the history that is predicted, in so many blocks; items of a group, and of all
 #: groups, that are looked at.
 _TESTED, _BLOCKS, _PER_GROUP, _MOST_ITEMS = 0.4, 4, 24, 160
@@ -307,7 +307,7 @@ def terms_of(items: Sequence[Item], clock: Clock) -> list[str]:
     """The terms that a history of this length may show."""
     length = _span(items)
     known = [WEEKDAY] * (clock.frequency == "day")
-    known += [SEASON] * (length >= _SEASON_YEARS * _YEAR[clock.frequency])
+    known += [SEASON] * (length >= SEASON_YEARS * _YEAR[clock.frequency])
     lines = [item.timeline for item in items if item.timeline is not None]
     known += [HOLIDAY] * any(bool((line.holidays > 0).any()) for line in lines)
     return known
@@ -381,7 +381,7 @@ class _LookBack:
             known = np.isfinite(factors)
             weights = np.where((self._periods < start) & known, 1.0, 0.0)
             if half_life is not None:
-                weights *= 0.5 ** ((start - self._periods) / half_life)
+                weights *= 0.5 ** (np.maximum(start - self._periods, 0) / half_life)
             tested = (self._periods >= start) & (self._periods < end) & known
             scores = score_each(
                 self._all.first, self._all.counts, self._all.censored,

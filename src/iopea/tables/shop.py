@@ -28,8 +28,9 @@ _PER_AXIS = (48, 16, 6)
 _PARTS = 2048
 #: The highest level, as a multiple of the largest demand of a protection interval.
 _ABOVE = 1.1
-#: Periods on which the stock of a policy is looked at, and the share that has no more than it.
-_STOCKS, _OFTEN = 320, 0.9
+#: Periods on which the stock of a policy is looked at, and the share that has no more than it;
+#: periods, and intervals that an order must last, in which it gets there.
+_STOCKS, _OFTEN, _FIRST, _INTERVALS = 240, 0.9, 80, 3
 
 
 def family_named(kind: str) -> type[OrderingFamily]:
@@ -110,7 +111,10 @@ class ItemShop:
         enough = wider * max(most + largest_order(system, demand), low) or 1.0
         high = enough if high is None else max(min(high, enough), low)
         if step is not None:
-            high = low + step * max(math.ceil((high - low) / step - 1e-9), 0 if low else 1)
+            steps = math.ceil((high - low) / step - 1e-9)
+            if item["high"] is not None:
+                steps = min(steps, math.floor((item["high"] - low) / step + 1e-9))
+            high = low + step * steps
         levels = Levels(low=low, high=high, step=step)
         # Where orders are few, one of them may be as large as the highest level.
         each = review == 1 and not largest_order(system, demand)
@@ -182,10 +186,12 @@ class ItemShop:
 
     def stocks(self, policies: Array, demand: Array) -> Array:
         """The stock that each policy hardly ever exceeds."""
-        if self.system.lead_time + self.review == 1 and self.family.one_level:
+        lasts = self.system.lead_time + self.review
+        if lasts == 1 and self.family.one_level:
             return np.asarray(policies[:, 0])
-        path = np.resize(demand, _STOCKS)
-        return stocks_of(self.family, self.system, policies, path, self.review, _OFTEN)
+        first = _FIRST + _INTERVALS * (lasts - 1)
+        path = np.resize(demand, first + _STOCKS)
+        return stocks_of(self.family, self.system, policies, path, self.review, first, _OFTEN)
 
     def operate(self, policy: Array, demand: Array, state: Array | None = None) -> Array:
         """Stock after arrivals, sales and orders of a policy on a path, from a state: (3, n)."""
