@@ -60,9 +60,9 @@ def test_a_decision_sees_earlier_periods_alone():
     later = pl.col("ds") >= cut
     rng = np.random.default_rng(0)
     changed = made.history.with_columns(
-        sales=pl.when(later).then(pl.Series(rng.integers(0, 90, made.history.height))).otherwise(
-            "sales"
-        ),
+        sales=pl.when(later).then(
+            np.minimum(rng.integers(0, 90, made.history.height), made.truth["demand"])
+        ).otherwise("sales"),
         stock=pl.when(later).then(pl.lit(90.5)).otherwise("stock"),
         received=pl.when(later).then(pl.lit(2.0)).otherwise("received"),
     )  # fmt: skip
@@ -95,7 +95,7 @@ def test_a_decision_sees_earlier_periods_alone():
 
 def test_fractions_to_come_change_no_earlier_decision():
     made = iopea.generate_sales(4, 140, "day", seed=3)
-    last = pl.col("ds") == made.history["ds"].max()
+    last = (pl.col("ds") == made.history["ds"].max()) & (pl.col("sales") > 0)
     changed = made.history.with_columns(sales=pl.when(last).then(0.5).otherwise("sales"))
     found = [
         iopea.backtest(rows, made.items, "2022-04-15", demand=made.truth, **PLAIN)
@@ -307,3 +307,59 @@ def test_arguments_of_odd_kinds_get_a_sentence(odd):
     made = iopea.generate_sales(2, 60, seed=5)
     with pytest.raises(InputError, match=next(iter(odd))):
         iopea.backtest(made.history, made.items, "2023-01-02", **odd)
+
+
+def test_orders_of_the_history_cost_whether_or_not_they_are_in_a_column():
+    made = iopea.generate_sales(6, 80, seed=4)
+    items = made.items.with_columns(fixed_order_cost=pl.lit(7.0))
+    told = {
+        "order": made.history,
+        "received": made.history.drop("order"),
+        "stock": made.history.drop("order", "received"),
+    }
+    found = {
+        name: iopea.backtest(
+            rows, items, "2023-01-02", demand=made.truth, contestants=["history"], **PLAIN
+        ).table["cost"][0]
+        for name, rows in told.items()
+    }
+    plain = iopea.backtest(
+        made.history, made.items, "2023-01-02", demand=made.truth, contestants=["history"], **PLAIN
+    ).table["cost"][0]
+    assert found["order"] > plain + 1
+    # What arrives in the first periods was ordered before them, and the last orders arrive later.
+    assert found["received"] == pytest.approx(found["order"], rel=0.02)
+    assert found["stock"] == pytest.approx(found["received"], rel=0.02)
+
+
+def test_a_rule_changes_nothing_for_others_and_fractions_to_come_nothing_at_the_start():
+    rows = table([2, 5, 1, 4] * 20, stock=[9] * 80)
+
+    def meddler(one, period):
+        one.row["lost_sales_cost"] = 1e6
+        one.sales[:] = 0
+        return 3.0
+
+    costs_of = {
+        tuple(rules): iopea.backtest(
+            rows, item(), START, contestants=["order-up-to"], rules=rules, **PLAIN
+        ).table.filter(contestant="order-up-to")["cost"]
+        for rules in ({}, {"meddler": meddler})
+    }
+    first, second = costs_of.values()
+    assert first.to_list() == second.to_list()
+    later = table([2, 5, 1, 4] * 15 + [1.5] * 20, stock=[9] * 80)
+    found = [iopea.backtest(each, item(), START, contestants=["order-up-to"], **PLAIN)
+             for each in (rows, later)]  # fmt: skip
+    np.testing.assert_array_equal(
+        *(costs(each, "order-up-to", "nothing more wanted")[:20] for each in found)
+    )
+
+
+def test_what_was_wanted_is_at_least_what_was_sold():
+    rows = table([3] * 40, stock=[9] * 40)
+    demand = {name: rows[name] for name in ("unique_id", "ds")} | {"demand": [2] * 40}
+    with pytest.raises(InputError, match="3 were sold"):
+        iopea.backtest(rows, item(), START, demand=demand, contestants=["order-up-to"])
+    with pytest.raises(InputError, match="1900 to 2200"):
+        iopea.backtest(rows, item(), datetime.date(1, 1, 1), contestants=["order-up-to"])

@@ -287,6 +287,125 @@ def test_neither_todays_level_nor_a_wide_range_changes_the_best_level(about):
         assert found[name] == plain[name]
 
 
+def operated(levels, demand, lead_time, review):
+    """Mean cost per period of levels that are ordered up to every few periods."""
+    on_hand, coming, cost = np.zeros(levels.size), np.zeros((lead_time, levels.size)), 0.0
+    for period, wanted in enumerate(demand):
+        due = on_hand + coming.sum(axis=0)
+        order = np.maximum(levels - due, 0.0) * (period % review == 0)
+        coming = np.vstack([coming, order])
+        stock = on_hand + coming[0]
+        coming, on_hand = coming[1:], np.maximum(stock - wanted, 0.0)
+        cost = cost + on_hand + 9.0 * np.maximum(wanted - stock, 0.0)
+    return cost / demand.size
+
+
+@pytest.mark.parametrize(
+    ("lead_time", "review"), [(1, 5), (1, 7), (0, 14), (1, 30), (60, 1), (200, 1)]
+)
+def test_long_reviews_and_lead_times_get_a_level_near_the_best(lead_time, review):
+    """Stock was plentiful: nothing keeps the level from the best one."""
+    rng = np.random.default_rng(0)
+    row = one_item(rng.poisson(5, 365), [1000] * 365, lead_time=lead_time, review_period=review)
+    assert row["verdict"] == "certified"
+    assert row["surviving_low"] <= row["level"] <= row["surviving_high"]
+    levels = np.arange(row["surviving_low"], row["surviving_high"] + 1)
+    costs = operated(levels, rng.poisson(5, 12_600), lead_time, review)
+    assert costs[levels == row["level"]][0] < 1.04 * costs.min()
+
+
+def test_a_certificate_says_no_more_than_records_do():
+    rng = np.random.default_rng(3)
+    lumps = np.where(rng.random(150) < 0.1, 40, 3)
+    row = one_item(np.minimum(lumps, 5), [5] * 150, lead_time=0, lost_sales_cost=1.0)
+    assert row["verdict"] == "plausible"
+    assert "wanted than was ever in stock" in row["reason"]
+    assert "too few" in one_item([4, 6, 0, 3], [10, 6, 0, 12])["reason"]
+
+
+def test_small_error_rates_and_high_confidence_count(made):
+    some = {"history": made.history, "items": made.items.head(8), "calendar": "none",
+            "memory": "none"}  # fmt: skip
+    wide = [iopea.fit(**some, delta=delta).table for delta in (0.05, 0.01, 1e-4)]
+    spans = [(each["surviving_high"] - each["surviving_low"]).sum() for each in wide]
+    assert spans[0] < spans[1] < spans[2]
+    sure = [iopea.fit(**some, level=level).table for level in (0.95, 0.99, 0.999)]
+    spans = [(each["cost_high"] - each["cost_low"]).sum() for each in sure]
+    assert spans[0] < spans[1] < spans[2]
+
+
+@pytest.mark.parametrize(
+    ("about", "level"),
+    [({"high": 0.0}, 0), ({"high": 10.5}, 10), ({"low": 3.0, "high": 4.0, "step": 5.0}, 3),
+     ({"high": 20.0, "step": 7.0}, 14), ({"high": 10.0, "level": 30.0}, 10)],
+    ids=str,
+)  # fmt: skip
+def test_a_range_is_never_exceeded(about, level):
+    row = one_item(
+        np.random.default_rng(0).poisson(5, 200), [40] * 200, lost_sales_cost=99.0, **about
+    )
+    assert row["level"] == row["surviving_high"] == level
+    assert row["try_level"] is None
+
+
+def test_items_whose_records_ended_long_ago_are_not_certified(made):
+    last = made.history["ds"].unique().sort()[-9]
+    old = pl.col("unique_id") == "item-03"
+    rows = made.history.filter(~old | (pl.col("ds") <= last))
+    found = iopea.fit(rows, made.items, calendar="none", memory="none", borrow=False)
+    row = found.table.filter(old).row(0, named=True)
+    assert row["verdict"] != "certified"
+    assert "8 weeks older" in row["reason"]
+
+
+def test_a_calendar_says_what_it_lacks(made):
+    with pytest.raises(InputError, match="no column 'holiday'"):
+        iopea.fit(made.history, made.items, calendar="holiday")
+    short = made.history.filter(pl.col("ds") < made.history["ds"].unique().sort()[60])
+    remarks = iopea.fit(short, made.items, calendar="season").sales.remarks
+    assert ["1.1 years" in remark for remark in remarks] == [True]
+
+
+def test_young_items_of_unlike_groups_are_what_their_own_records_say():
+    """No groups are given, and means are 5, 20 and 60: that of the young one is 1, or 200."""
+    rng, days = np.random.default_rng(8), pl.date_range(
+        pl.date(2024, 1, 1), pl.date(2024, 6, 30), eager=True
+    )  # fmt: skip
+    for mean in (1, 200):
+        parts = [("young", rng.poisson(mean, 25), 400)]
+        parts += [(f"old-{k}", rng.poisson([5, 20, 60][k % 3], 180), 120) for k in range(12)]
+        rows = pl.concat(
+            pl.DataFrame({"unique_id": name, "ds": days[-sold.size :], "sales": sold, "stock": 400})
+            for name, sold, _ in parts
+        )
+        items = {"unique_id": [name for name, *_ in parts], "lead_time": [0] * 13,
+                 "holding_cost": [1] * 13, "lost_sales_cost": [9] * 13}  # fmt: skip
+        found = iopea.fit(rows, items, calendar="none", memory="none").table
+        young = found.filter(unique_id="young").row(0, named=True)
+        assert "borrowed" in young["reason"]
+        assert abs(young["mean_demand"] / parts[0][1].mean() - 1) < 0.15
+
+
+def test_weekdays_of_an_item_may_be_the_opposite_of_its_group():
+    rng = np.random.default_rng(4)
+    busy = np.array([0.6, 0.7, 0.8, 0.9, 1.0, 1.4, 1.6])
+    days = pl.date_range(pl.date(2024, 1, 1), pl.date(2024, 7, 28), eager=True)  # to a Sunday
+    rows = pl.concat(
+        pl.DataFrame({
+            "unique_id": name, "ds": days, "stock": 400,
+            "sales": rng.poisson(20 * np.resize(week, days.len())),
+        })
+        for name, week in [*((f"one-{k}", busy) for k in range(6)), ("other", busy[::-1])]
+    )  # fmt: skip
+    names = rows["unique_id"].unique().to_list()
+    items = {"unique_id": names, "lead_time": [0] * 7, "holding_cost": [1] * 7,
+             "lost_sales_cost": [9] * 7}  # fmt: skip
+    found = dict(iopea.fit(rows, items, calendar="weekday").table.select(
+        "unique_id", "mean_demand").iter_rows())  # fmt: skip
+    assert found["one-0"] == pytest.approx(12, rel=0.15)  # of a Monday
+    assert found["other"] == pytest.approx(32, rel=0.15)
+
+
 def test_a_range_above_all_stock_is_no_error():
     row = one_item([4, 3, 5] * 20, [10] * 60, low=1000.0)
     assert (row["level"], row["verdict"]) == (1000, "can't tell")

@@ -346,3 +346,72 @@ def test_csv_of_another_kind_is_named(content, words, tmp_path):
     path.write_bytes(content)
     with pytest.raises(InputError, match=words):
         read_sales(path)
+
+
+def days_of_pandas(**column):
+    return pandas.DataFrame({"unique_id": ["a"] * 6, "sales": 1, "stock": 3, **column})
+
+
+@pytest.mark.parametrize(
+    "when",
+    [
+        pandas.Series(DAYS).astype("datetime64[s]"),
+        pandas.Series(pandas.to_datetime(DAYS)).dt.tz_localize("Europe/Berlin"),
+        pandas.Series([pandas.Timestamp(day, tz="Europe/Berlin") for day in DAYS], dtype=object),
+    ],
+    ids=["seconds", "zone", "objects"],
+)
+def test_days_of_pandas_are_those_of_its_clock(when):
+    assert read_sales(days_of_pandas(ds=when)).history["ds"].to_list() == DAYS
+
+
+def test_days_of_polars_are_those_of_its_clock():
+    frame = pl.DataFrame({"unique_id": "a", "ds": DAYS, "sales": 1, "stock": 3})
+    zone = pl.col("ds").cast(pl.Datetime).dt.replace_time_zone("Europe/Berlin")
+    assert read_sales(frame.with_columns(zone)).history["ds"].to_list() == DAYS
+    later = pl.col("ds").cast(pl.Datetime) + pl.duration(hours=8)
+    assert "give a date" in read_sales(frame.with_columns(later)).refused["a"]
+
+
+def test_missing_cells_of_nullable_columns_are_missing():
+    out = pandas.array([True, None, False, None, False, False], dtype="boolean")
+    cells = pandas.Series([1, pandas.NA, 2, None, 3, float("nan")], dtype=object)
+    frame = days_of_pandas(ds=DAYS, stockout=out, sales=cells).drop(columns="stock")
+    rows = read_sales(frame).history
+    assert rows["told"].to_list() == [True, False, True, False, True, False]
+    ids = pl.DataFrame(
+        {"unique_id": [1.0] * 5 + [float("nan")], "ds": DAYS, "sales": 1, "stock": 2}
+    )
+    assert read_sales(ids).history["unique_id"].unique().to_list() == ["1"]
+
+
+def test_only_rows_of_the_same_day_count_once():
+    frame = pl.DataFrame({"unique_id": "a", "ds": DAYS, "sales": 1, "stock": 3})
+    assert "different rows for the month" in read_sales(frame, frequency="month").refused["a"]
+
+
+def test_names_of_files_are_no_patterns(tmp_path):
+    frame = pl.DataFrame({"unique_id": "a", "ds": DAYS, "sales": 1, "stock": 3})
+    for suffix in ("csv", "parquet", "arrow"):
+        odd = tmp_path / f"[x]*.{suffix}"
+        frame.write_ipc(odd) if suffix == "arrow" else getattr(frame, f"write_{suffix}")(odd)
+        assert read_sales(odd).history.height == 6
+        with pytest.raises(InputError, match="no file"):
+            read_sales(tmp_path / f"*.{suffix}")
+        (tmp_path / f"folder.{suffix}").mkdir()
+        with pytest.raises(InputError, match="folder"):
+            read_sales(tmp_path / f"folder.{suffix}")
+
+
+def test_two_columns_of_one_name_are_refused_and_names_can_be_exchanged(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("unique_id,ds,sales,stock,stock\na,2024-01-01,1,2,99\n")
+    with pytest.raises(InputError, match="two columns 'stock'"):
+        read_sales(path)
+    frame = pl.DataFrame({"unique_id": "a", "ds": DAYS, "sales": 3, "stock": 1})
+    rows = read_sales(frame, columns={"sales": "stock", "stock": "sales"}).history
+    assert rows["sales"].to_list() == [1] * 6
+    with pytest.raises(InputError, match="give text or numbers"):
+        read_sales(frame.with_columns(unique_id=pl.Series([object()] * 6, dtype=pl.Object)))
+    with pytest.raises(InputError, match="Cannot read the history"):
+        read_sales(frame.lazy().select("none"))

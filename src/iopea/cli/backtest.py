@@ -65,12 +65,13 @@ def backtest(
 
     import_plugins(modules or [])
     check_writable(out / PAGE)
+    names = [name for name in map(str.strip, contestants.split(",")) if name]
     with watching("backtest") as watch:
         found = iopea.backtest(
             history,
             items,
             start,
-            contestants=[name for name in map(str.strip, contestants.split(",")) if name],
+            contestants=names,
             calendar=calendar,
             memory=memory,
             forecast=not no_forecast,
@@ -83,6 +84,9 @@ def backtest(
         )
     report = backtest_report(found, shlex.join(["iopea", *sys.argv[1:]]))
     print_report(report)
+    for name in names:
+        if name not in found.contestants:
+            typer.echo(f"{name} takes no part: the stock of no item is known in all periods.")
     write_table(found.items, out / "items.csv")
     write_table(found.periods, out / "periods.csv")
     typer.echo(f"Written to {write_report(report, out)}.")

@@ -94,5 +94,10 @@ def fit(
         typer.echo(f"  and {len(plan.refused) - _MOST} more, in the column reason")
     ordered = plan.table["order"].drop_nulls()
     number = int((ordered > 0).sum())
-    typer.echo(f"{number} orders above 0, {ordered.sum():,.6g} units in all.")
+    unknown = plan.table.height - len(plan.refused) - ordered.len()
+    if ordered.len():
+        typer.echo(f"{number} orders above 0, {ordered.sum():,.6g} units in all.")
+    if unknown:
+        some = "1 item" if unknown == 1 else f"{unknown} items"
+        typer.echo(f"No order for {some}: stock on hand or on order is not known.")
     typer.echo(f"Written to {out}.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from iopea.comparison.figures import drawing
-from iopea.errors import InputError
+from iopea.errors import InputError, shown
 from iopea.model import check_path
 from iopea.storage import clear_drafts_of, make_folder_of, writing
 from iopea.tables.calendar import WEEKDAYS
@@ -37,6 +37,8 @@ def draw_item(plan: Plan, unique_id: str, path: str | Path) -> None:
     target = check_path("path", path)
     if target.suffix not in _SUFFIXES:
         raise InputError(f"Cannot draw {target.name!r}: its name must end in .png, .svg or .pdf.")
+    if not isinstance(plan, Plan):
+        raise InputError(f"plan is {shown(plan)}: give what iopea.fit returns.")
     found = plan.item(unique_id)
     with drawing(7.4, 5.2) as canvas:
         from iopea.comparison.axes import label_ticks

@@ -34,7 +34,7 @@ from iopea.tables.item import Item, items_of
 from iopea.tables.jobs import MOST_WORKERS, Watch, each_of, quiet
 from iopea.tables.operate import operate
 from iopea.tables.outlook import AUTO, Outlook, check_memory, check_terms, choose_outlook
-from iopea.tables.reading import DS, ID, Clock, Frequency, Sales, read_sales
+from iopea.tables.reading import DS, ID, YEARS, Clock, Frequency, Sales, read_sales
 from iopea.tables.shop import family_named, plugins_named, system_of
 from iopea.tables.wanted import Model, Scored, fit_model
 from iopea.types import Array, Indices
@@ -157,7 +157,8 @@ def backtest(
         other families; ``"order-up-to"``, which takes sales for demand, and demand for normal;
         ``"moving-average"`` of sales with some periods of cover, as many as would have been best
         for all items together in hindsight; ``"history"``, what really was in stock, for items
-        whose stock is known.
+        whose stock is known. Its costs of orders are those of the column ``order``, else of what
+        was received, else of rises of the stock.
     rules : dict, optional. Contestants of your own: functions of an item, as it was known before a
         period, and this period, that return a level to order up to.
     demand : table, optional. ``unique_id, ds, demand``, for generated histories: costs are computed
@@ -209,13 +210,15 @@ def backtest(
 
 def _day(start: str | datetime.date) -> datetime.date:
     if isinstance(start, datetime.datetime):
-        return start.date()
-    if isinstance(start, datetime.date):
-        return start
-    try:
-        return datetime.date.fromisoformat(str(start))
-    except ValueError:
-        raise InputError(f"start is {start!r}: give a day as 2024-03-28.") from None
+        start = start.date()
+    if not isinstance(start, datetime.date):
+        try:
+            start = datetime.date.fromisoformat(str(start))
+        except ValueError:
+            raise InputError(f"start is {start!r}: give a day as 2024-03-28.") from None
+    if not YEARS[0] <= start.year <= YEARS[1]:
+        raise InputError(f"start is {start}: give a year from {YEARS[0]} to {YEARS[1]}.")
+    return start
 
 
 def _names(contestants: Sequence[str], rules: Mapping[str, Rule]) -> tuple[str, ...]:
@@ -340,7 +343,8 @@ def _score(
 
     told, censored = column("told") == 1, column("censored") == 1
     least = np.maximum(np.nan_to_num(column("sales")), 0.0)
-    stock, orders = column("stock"), column("order")
+    stock = column("stock")
+    orders = _orders(column("order"), column("received"), stock - column("sales"), stock)
     known = None
     if truth is not None:
         known = np.array([truth.get((item.name, period), np.nan) for period in periods.tolist()])
@@ -349,12 +353,29 @@ def _score(
                 f"The table of demand lacks a period of item {item.name!r}: give all from "
                 "the first on that is scored."
             )
+        if (known < least).any():
+            less = int((known < least).argmax())
+            raise InputError(
+                f"The table of demand has {known[less]:g} for item {item.name!r}, and "
+                f"{least[less]:g} were sold: give what was wanted."
+            )
     return _Score(
         item.name, Scored(periods, least, ~told | censored), known,
         None if np.isnan(stock).any() else np.maximum(stock, least),
-        None if np.isnan(orders).any() else orders,
+        orders,
         _state(item, rows.filter(pl.col("period") < first).tail(1), column("received"), first),
     )  # fmt: skip
+
+
+def _orders(ordered: Array, received: Array, left: Array, stock: Array) -> Array | None:
+    """What was ordered in each period; else what arrived, as far as it is known or can be seen."""
+    if not np.isnan(ordered).any():
+        return ordered
+    if not np.isnan(received).any():
+        return received
+    more = np.maximum(stock - np.append(np.nan, left[:-1]), 0.0)
+    more[:1] = 0.0
+    return None if np.isnan(more).any() else more
 
 
 def _state(item: Item, row: pl.DataFrame, received: Array, first: int) -> Array:
@@ -363,7 +384,8 @@ def _state(item: Item, row: pl.DataFrame, received: Array, first: int) -> Array:
     The pipeline is what was received later; or what was on order in all, or average sales, evenly.
     """
     lead = int(item.row["lead_time"])
-    usual = float(item.before(first).sales.mean())
+    before = item.before(first)
+    usual = float(before.sales.mean())
     last = {name: row[name][0] for name in row.columns}
     on_hand = last.get("on_hand")
     if on_hand is None and last.get("stock") is not None and last["sales"] is not None:
@@ -375,7 +397,7 @@ def _state(item: Item, row: pl.DataFrame, received: Array, first: int) -> Array:
         total = last.get("on_order")
         coming = np.full(lead, usual if total is None else total / max(lead, 1))
     coming = np.maximum(coming, 0.0)
-    if item.whole:
+    if before.whole:
         on_hand, coming = float(np.ceil(on_hand)), np.ceil(coming)
     return np.append(max(float(on_hand), 0.0), coming)
 
@@ -584,11 +606,11 @@ def _own_level(name: str, rule: Rule, item: Item, period: int) -> float:
 
 
 def _copy(item: Item) -> Item:
-    """An item whose arrays have nothing behind them."""
+    """An item with a row and arrays of its own."""
     stock = None if item.stock is None else item.stock.copy()
     return replace(
-        item, sales=item.sales.copy(), censored=item.censored.copy(), stock=stock,
-        periods=item.periods.copy(),
+        item, row=dict(item.row), sales=item.sales.copy(), censored=item.censored.copy(),
+        stock=stock, periods=item.periods.copy(),
     )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ _ROUNDS, _EVERY = 36, 12
 _LEAST, _MOST = 0.02, 50.0
 #: How far the power of a factor that an item follows is from 1, at most and usually, and the steps
 #: in which it is found.
-_POWERS, _POWER_PRIOR, _STEPS = 1.0, 0.5, 8
+_POWERS, _POWER_PRIOR, _STEPS = 2.0, 0.5, 8
 _MONDAY = 3  # the weekday of day 0 of the epoch was a Thursday
 
 

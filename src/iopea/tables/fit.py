@@ -21,7 +21,7 @@ import polars as pl
 from scipy.special import ndtri
 
 from iopea.errors import InputError, IopeaError, shown
-from iopea.model import check_choice, check_count, check_share
+from iopea.model import check_choice, check_count, check_path, check_share
 from iopea.seeds import seed_for
 from iopea.storage import clear_drafts_of, make_folder_of, writing
 from iopea.tables.borrow import FEW, Prior, borrows, fit_prior
@@ -174,7 +174,7 @@ class Plan:
 
 def write_table(table: pl.DataFrame, path: str | Path) -> None:
     """Write a table to a CSV, Parquet or Arrow file, whole or not at all."""
-    target = Path(path)
+    target = check_path("path", path)
     suffix = suffix_of("plan", target)
     make_folder_of(target)
     clear_drafts_of(target)

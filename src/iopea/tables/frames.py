@@ -6,6 +6,7 @@ it must be. A cell that can't be is reported with its row.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from iopea.model import LARGEST
 
 #: The row of a table, from 1, as people count the rows below the header.
 ROW = "_row"
+#: What Polars adds to the second name of two columns that have the same one.
+_TWICE = "_duplicated_0"
 #: What the first bytes of a file in UTF-16 are.
 _UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -29,16 +32,22 @@ def _read_csv(path: Path) -> pl.DataFrame:
     for separator, name in ((b";", "semicolons"), (b"\t", "tabs")):
         if separator in header and b"," not in header:
             raise ValueError(f"its columns are separated by {name}: separate them by commas")
-    return pl.read_csv(path, infer_schema=False)
+    found = pl.read_csv(path, infer_schema=False, glob=False)
+    for name in found.columns:
+        if name.removesuffix(_TWICE) != name and name.removesuffix(_TWICE) in found.columns:
+            raise ValueError(f"it has two columns {name.removesuffix(_TWICE)!r}: rename one")
+    return found
 
 
 #: How each kind of file is read.
 _READERS: dict[str, Callable[[Path], pl.DataFrame]] = {
     ".csv": _read_csv,
-    ".parquet": pl.read_parquet,
-    ".arrow": pl.read_ipc,
-    ".feather": pl.read_ipc,
+    ".parquet": lambda path: pl.read_parquet(path, glob=False),
+    ".arrow": lambda path: pl.read_ipc(path.read_bytes()),
+    ".feather": lambda path: pl.read_ipc(path.read_bytes()),
 }
+#: Types of columns that hold names, besides numbers and times.
+_NAMES = (pl.String, pl.Categorical, pl.Enum, pl.Boolean, pl.Null)
 _TRUE, _FALSE = ("true", "yes"), ("false", "no")
 
 
@@ -57,18 +66,18 @@ def frame_of(what: str, source: Any) -> pl.DataFrame:
 def _read(what: str, source: Any) -> pl.DataFrame:
     if isinstance(source, str | Path):
         return _read_file(what, Path(source))
-    if isinstance(source, pl.LazyFrame):
-        return source.collect()
     if isinstance(source, pl.DataFrame):
         return source
     try:
+        if isinstance(source, pl.LazyFrame):
+            return source.collect()
         if isinstance(source, Mapping):
             return pl.DataFrame(dict(source), strict=False)
         if hasattr(source, "to_numpy") and hasattr(source, "columns"):  # pandas
             return pl.DataFrame([_column(str(name), source[name]) for name in source.columns])
         if hasattr(source, "__arrow_c_stream__"):
             return pl.DataFrame(source)
-    except (TypeError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
+    except (OSError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
         raise InputError(
             f"Cannot read the {what}: {' '.join(str(error).split()) or type(error).__name__}."
         ) from None
@@ -79,11 +88,19 @@ def _read(what: str, source: Any) -> pl.DataFrame:
 
 
 def _column(name: str, values: Any) -> pl.Series:
-    """A column of pandas; values of several types become text."""
+    """A column of pandas; values of several types become text, and times are those of its clock."""
+    if getattr(values.dtype, "tz", None) is not None:
+        values = values.dt.tz_localize(None)
     array = values.to_numpy()
+    if array.dtype.kind == "M":
+        array = array.astype("datetime64[us]")
     if array.dtype != object:
         return pl.Series(name, array)
-    cells = [None if cell is None or cell != cell else cell for cell in array.tolist()]
+    missing = values.isna().to_numpy()
+    cells = [None if gone else cell for cell, gone in zip(array.tolist(), missing, strict=True)]
+    cells = [
+        cell.replace(tzinfo=None) if isinstance(cell, datetime.datetime) else cell for cell in cells
+    ]
     kinds = {type(cell) for cell in cells} - {type(None)}
     if len(kinds) > 1:
         cells = [None if cell is None else str(cell) for cell in cells]
@@ -103,6 +120,8 @@ def suffix_of(what: str, path: Path) -> str:
 def _read_file(what: str, path: Path) -> pl.DataFrame:
     name = shown_path(path)
     try:
+        if path.is_dir():
+            raise ValueError("it is a folder: give a file")
         return _READERS[suffix_of(what, path)](path)
     except FileNotFoundError:
         raise InputError(f"There is no file {name}: give the {what}.") from None
@@ -127,9 +146,7 @@ def renamed(columns: Mapping[str, str], *frames: pl.DataFrame | None) -> tuple[A
     for frame in frames:
         if frame is not None:
             own = {ours: theirs for ours, theirs in columns.items() if theirs in frame.columns}
-            other = [
-                ours for ours, theirs in own.items() if ours in frame.columns and ours != theirs
-            ]
+            other = [ours for ours in own if ours in frame.columns and ours not in own.values()]
             frame = frame.drop(other).rename({theirs: ours for ours, theirs in own.items()})
         found.append(frame)
     return tuple(found)
@@ -154,7 +171,11 @@ def as_text(frame: pl.DataFrame, name: str) -> pl.Expr:
     Whole numbers are written without a decimal point, so that 17 and 17.0 are one item.
     """
     column = pl.col(name)
-    if frame.schema[name].is_float():
+    kind = frame.schema[name]
+    if not (kind.is_numeric() or kind.is_temporal() or kind in _NAMES):
+        raise InputError(f"The column {name!r} holds {kind}: give text or numbers.")
+    if kind.is_float():
+        column = column.fill_nan(None)
         whole = column == column.round()
         column = (
             pl.when(whole)
@@ -195,8 +216,13 @@ def as_day(frame: pl.DataFrame, name: str) -> tuple[pl.Expr, pl.Expr]:
     """A column as days, and whether a cell is no day; text must be as 2024-03-28."""
     kind = frame.schema[name]
     column = pl.col(name)
-    if kind in (pl.Date, pl.Datetime):
-        return column.cast(pl.Date), column.is_null()
+    if kind == pl.Date:
+        return column, column.is_null()
+    if kind == pl.Datetime:
+        clock = column.dt.replace_time_zone(None)
+        day = clock.cast(pl.Date)
+        right = clock == day.cast(pl.Datetime)
+        return pl.when(right).then(day), ~right.fill_null(False)
     if kind == pl.String:
         text = column.str.strip_chars().str.replace(r"[T ]00:00(:00(\.0*)?)?(Z|\+00:00)?$", "")
         day = text.str.to_date("%Y-%m-%d", strict=False, exact=True)

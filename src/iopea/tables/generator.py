@@ -41,6 +41,8 @@ KINDS = {
 _LEAD_TIMES, _PENALTIES = (0, 1, 2, 3), (4.0, 20.0)
 #: Factors of the days of a week, Monday first: shops sell more before and on weekends.
 _WEEKDAYS = np.array([0.8, 0.8, 0.85, 0.95, 1.2, 1.4, 1.0])
+#: Largest strength of these factors.
+_MOST_WEEKDAY = 10.0
 _GROUPS = 10
 #: Policy "cover": periods of past sales that are averaged.
 _WINDOW = 8
@@ -117,6 +119,8 @@ def generate_sales(
     )  # fmt: skip
     if max(trend, season) > 1:
         raise InputError(f"trend is {trend:g} and season {season:g}: give shares of at most 1.")
+    if weekday > _MOST_WEEKDAY:
+        raise InputError(f"weekday is {weekday:g}: give at most {_MOST_WEEKDAY:g}.")
     if low > high:
         raise InputError(f"low is {low:g} and high {high:g}: exchange them.")
     rng = np.random.default_rng(seed_for("sales table", check_seed(seed)))

@@ -74,7 +74,7 @@ _WEEK, _MONTH = 7, 28
 #: If so many rows have the same weekday, or day of the month, the others are slips.
 _NEARLY_ALL = 0.8
 #: Years that dates may have.
-_YEARS = (1900, 2200)
+YEARS = (1900, 2200)
 #: How alike the names of two columns are, so that one is taken for a slip.
 _ALIKE = 0.85
 
@@ -263,9 +263,9 @@ def _cells(raw: pl.DataFrame, refusals: _Refusals) -> pl.DataFrame:
         lambda row: f"ds in row {row[ROW]} is {shown(row['_ds'])}: give a date as 2024-03-28.",
     )
     refusals.add(
-        frame.filter(~pl.col(DS).dt.year().is_between(*_YEARS)),
+        frame.filter(~pl.col(DS).dt.year().is_between(*YEARS)),
         lambda row: (
-            f"ds in row {row[ROW]} is {row[DS]}: give a year from {_YEARS[0]} to {_YEARS[1]}."
+            f"ds in row {row[ROW]} is {row[DS]}: give a year from {YEARS[0]} to {YEARS[1]}."
         ),
     )
     rights = dict.fromkeys(names, "a finite number")
@@ -339,14 +339,15 @@ def _periods(
 
 def _once(frame: pl.DataFrame, frequency: Frequency, refusals: _Refusals) -> pl.DataFrame:
     """Each period of an item once, in order of time; items with different rows are refused."""
-    values = [name for name in frame.columns if name not in (ROW, DS)]
-    frame = frame.sort(ID, "period", ROW).unique([*values], keep="first", maintain_order=True)
+    values = [name for name in frame.columns if name != ROW]
+    frame = frame.sort(ID, "period", ROW).unique(values, keep="first", maintain_order=True)
     twice = pl.struct(ID, "period").is_duplicated()
     refusals.add(
         frame.filter(twice),
         lambda row: (
             f"there are different rows for the {frequency} {row[DS]}, the first of them row "
-            f"{row[ROW]}: keep one of them, or add them up."
+            f"{row[ROW]}: keep one of them, or add them up; or its periods are no {frequency}s: "
+            "say which they are by frequency."
         ),
     )
     frame = refusals.left(frame)
