@@ -52,6 +52,7 @@ def measure(seed: int, items: int, low: float, high: float) -> list[dict]:
                 "extra seeing all": true[-1] / best - 1,
                 "above": mine > row["cost_high"],
                 "below": mine < row["cost_low"],
+                "bias": row["expected_cost"] / mine - 1,
                 "width": (row["cost_high"] - row["cost_low"]) / mine,
                 "certified": row["verdict"] == "certified",
                 "unknown": row["verdict"] == UNKNOWN,

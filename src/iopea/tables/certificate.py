@@ -18,8 +18,8 @@ from scipy.stats import rankdata
 from iopea.systems.shop.dependence import dependence, scores
 from iopea.types import Array, Mask
 
-#: Periods with a stock from which demand up to it counts as known: so many, and a share of all.
-FEWEST_PERIODS, _SHARE = 10, 0.05
+#: Periods with a stock from which demand up to it counts as known.
+FEWEST_PERIODS = 10
 #: Fewest periods with sales from which anything is certified.
 FEWEST_SALES = 12
 #: Share of the squares of all sales from which a single period is too much of them.
@@ -41,18 +41,17 @@ def reach(sales: Array, censored: Mask, stock: Array | None) -> float:
     >>> reach(np.full(40, 1.0), np.zeros(40, dtype=bool), None)
     inf
     """
-    enough = max(FEWEST_PERIODS, math.ceil(_SHARE * sales.size))
-    if sales.size < enough:
+    if sales.size < FEWEST_PERIODS:
         return 0.0
     if stock is not None:
-        return float(np.sort(stock)[-enough])
+        return float(np.sort(stock)[-FEWEST_PERIODS])
     order = np.lexsort((~censored, sales))  # a demand seen had more stock than what sold out there
     at_risk = np.arange(sales.size, 0, -1)
     left = np.cumprod(np.where(censored[order], 1 - 1 / at_risk, 1.0))
     above = np.append(1.0, left[:-1]) * sales.size  # periods with at least the stock of each value
     limits = sales[order][censored[order]]
-    fits = above[censored[order]] >= enough
-    if left[-1] * sales.size >= enough:
+    fits = above[censored[order]] >= FEWEST_PERIODS
+    if left[-1] * sales.size >= FEWEST_PERIODS:
         return math.inf
     return float(limits[fits][-1]) if fits.any() else 0.0
 

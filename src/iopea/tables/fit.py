@@ -53,7 +53,9 @@ _PATH, _SHORT, _DRAWS = 4096, 1024, 128
 #: Least length of a path, and of the other ones, in periods that an order must last.
 _LEAD_TIMES, _SHORT_LEAD_TIMES = 64, 16
 #: Multipliers of full period whose lattices were the best of 150 for costs of base-stock levels.
-_MULTIPLIERS = {1024: 861, 4096: 209}
+_MULTIPLIERS = {1024: (861,), 4096: (209, 2365, 2133, 517)}
+#: Paths on which costs are computed.
+_PATHS = 4
 #: Stands for demand without end, as a multiple of the highest level.
 _ENDLESS = 1e3
 #: A policy beyond the reach of a history that may be cheaper by less than this share is no reason
@@ -551,7 +553,7 @@ def fit_item(item: Item, settings: _Settings, known: _Known) -> Fit:
     )
     place = _place(policies, best)
     lost = shop.system.lost_sales_cost
-    plain = shop.costs(path[None], policies)[0]
+    plain = _costs(path, shop, policies)
     costs = plain + lost * path.mean()
     changes, means = _changes(shop, law, policies, rng)
     high_, low_ = _band(changes + means[:, None], costs, place, settings.level)
@@ -666,8 +668,8 @@ def _assumed(outlook: Outlook, prior: Prior | None) -> str | None:
 
 
 @lru_cache(maxsize=32)
-def _shuffled(number: int) -> Indices:
-    """An order of strata, the same for all items, in which neighbours look independent.
+def _shuffled(number: int, which: int = 0) -> Indices:
+    """One of some orders of strata, the same for all items, in which neighbours look independent.
 
     The numbers of a linear congruential generator over its whole period: several in a row are a
     lattice in the cube, so that costs of policies have a third of the error of a random order.
@@ -675,12 +677,22 @@ def _shuffled(number: int) -> Indices:
     >>> [int(place) for place in _shuffled(1024)[:4]], np.unique(_shuffled(1024)).size
     ([0, 1, 862, 807], 1024)
     """
-    if number not in _MULTIPLIERS:
-        return np.random.default_rng(seed_for("path", number)).permutation(number)
+    known = _MULTIPLIERS.get(number, ())
+    if which >= len(known):
+        return np.random.default_rng(seed_for("path", number, which)).permutation(number)
     found = np.zeros(number, dtype=np.intp)
     for place in range(1, number):
-        found[place] = (_MULTIPLIERS[number] * found[place - 1] + 1) % number
+        found[place] = (known[which] * found[place - 1] + 1) % number
     return found
+
+
+def _costs(path: Array, shop: ItemShop, policies: Array) -> Array:
+    """Mean costs of policies on several paths of the same law, of which this is the first."""
+    values, paths = np.sort(path), np.empty((_PATHS, path.size))
+    paths[0] = path
+    for which in range(1, _PATHS):
+        paths[which, _shuffled(path.size, which)] = values
+    return np.asarray(shop.costs(paths, policies).mean(axis=0))
 
 
 def _in_force(item: Item, shop: ItemShop) -> Array | None:

@@ -59,9 +59,10 @@ def _draw(values, seen, weights, shares, order, usual, count, excess, varied, dr
             for i in range(first, number):
                 met += weights[k, i] * (values[i] - lower)
                 ended += weights[k, i] * seen[i]
-        # Where all large values sold out at the same stock, the record to come says how far on.
+        # Beyond all stock the fit may be wrong however many records there are: the record to come
+        # says how far on.
         mean = excess * (met / ended / plain if known else 1.0)
-        if varied and not known:
+        if varied:
             mean *= 0.5 + 0.5 * weights[k, number]
         at_risk = weights[k].sum()
         left, place, sum_ = 1.0, 0, 0.0
