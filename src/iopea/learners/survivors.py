@@ -244,8 +244,7 @@ class Listed(Pool):
         return np.asarray(points[apart < reach])
 
     def survives(self, policy: Policy, rule: Rule, epoch: int) -> bool:
-        apart = np.abs(self.surviving - np.array(policy)).max(axis=1)
-        return bool((apart <= self._class.as_written).any())
+        return self.holds(policy)
 
     def estimates(self) -> Estimates:
         found = self.evaluator.estimates()
