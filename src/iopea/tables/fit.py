@@ -561,8 +561,8 @@ def fit_item(item: Item, settings: _Settings, known: _Known) -> Fit:
     assumed = _assumed(known.outlook, prior)
     whole = bool((np.diff(item.periods) == 1).all())
     doubt = (
-        assumed
-        or _stale(item, known.newest, known.outlook)
+        _stale(item, known.newest, known.outlook)
+        or assumed
         or _holes(item)
         or trust(item.sales, item.censored, item.stock, whole)
         or _beyond(law)
