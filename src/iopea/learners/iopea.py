@@ -255,7 +255,7 @@ class IOPEA(Learner):
         return self._pool.surviving
 
     def survives(self, policy: Policy | float) -> bool:
-        """Whether a policy may still be best; between points of the net, the nearest one decides."""
+        """Whether a policy, or the nearest one of the net, may still be best."""
         point = self.problem.as_policy(policy)
         return self._pool.survives(point, self.rule, len(self._records))
 

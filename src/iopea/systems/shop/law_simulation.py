@@ -49,9 +49,12 @@ _COUNTED = 2.0
 #: Doubt in what few records tell of large demand, for a choice.
 _DOUBT = 1.0
 #: Records that may have had larger demand than they could show, log(1/δ) for δ = 0.05, or for 1/n
-#: after n records, if that is less: with a fixed δ some shops would never see it. And by what share
-#: at least demand then exceeded all stock held, for a bold choice.
-_HIDDEN, _FURTHER = 3.0, 0.05
+#: after n records, if that is less: with a fixed δ some shops would never see it. And how large at
+#: least demand then was, as multiples of all stock held, for a bold choice.
+_HIDDEN, _FURTHER = 3.0, (1.05, 2.0, 4.0)
+#: Growth of the records from one choice to the next, about; and the fewest from which demand is
+#: taken to have been much larger.
+_BETWEEN, _MUCH_FROM = 1.1, 500
 #: Least gain of a bold choice if demand was so large, as a share of its extra cost by estimate:
 #: 1/√n after n records, and at most this.
 _WORTH = 0.25
@@ -399,18 +402,38 @@ class LawSimulation(Simulated):
         A low stock hides what exceeds it, and few records with more stock may have missed it. If
         demand was as large as these few allow, this policy gains the share 1/√n of what it costs
         if demand is as estimated. The more records could have shown it, the less it gains.
+
+        How much larger demand was does not matter where costs are proportional to stock: then a
+        little more shows as well whether it pays. Where the shop has a cost of its own, a rent of
+        more stock, say, it is asked now and then whether it pays if demand was much larger.
         """
         law = self._tally.law(None, hidden=self._unseen)
         if not law.beyond > 0 or not law.values.size:
             return None
         unit = max(np.diff(law.values).min(initial=law.last), self._tally.width)
-        far = max(law.last + unit, (1 + _FURTHER) * law.end)
+        if policies.shape[1] > 1:
+            policies = np.vstack([policies, self._somewhat_above(best)])
+        for reach in _FURTHER if self._looks_far else _FURTHER[:1]:
+            far = max(law.last + unit, reach * law.end)
+            bolder = self._best_reply(policies, best, law, far, draw, rng)
+            if bolder is not None:
+                return bolder
+        return None
+
+    def _best_reply(
+        self,
+        policies: Array,
+        best: Policy,
+        law: Law,
+        far: float,
+        draw: Draw,
+        rng: np.random.Generator,
+    ) -> Policy | None:
+        """The best policy if what exceeds the law is this far, if it holds more and that pays."""
 
         def larger(periods: int) -> Array:
             return self._completed(law, rng.permutation(periods), far)
 
-        if policies.shape[1] > 1:
-            policies = np.vstack([policies, self._somewhat_above(best)])
         finalists, costs = self._search(policies, larger, best)
         bolder = finalists[costs.argmin()]
         both, path = np.array([best, bolder]), draw(_LEAST_PATH)
@@ -419,6 +442,14 @@ class LawSimulation(Simulated):
             return None
         held = self._stock_of(path, both)
         return tuple(map(float, bolder)) if held[1] > held[0] else None
+
+    @property
+    def _looks_far(self) -> bool:
+        """Whether records of a shop with an own cost have doubled since about the last choice."""
+        if self._periods < _MUCH_FROM or getattr(self._problem.system, "own_cost", None) is None:
+            return False
+        before = self._periods / _BETWEEN
+        return math.floor(math.log2(self._periods)) > math.floor(math.log2(before))
 
     @property
     def _unseen(self) -> float:

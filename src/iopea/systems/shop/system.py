@@ -50,6 +50,11 @@ class DemandSystem(System):
         """Cost per unit of unmet demand [p]."""
 
     @property
+    def own_cost(self) -> PeriodCost | None:
+        """A further cost of (stock after arrivals, sales, order) per period, of any shape."""
+        return None
+
+    @property
     def linear(self) -> LinearShop | None:
         """Lead time and costs, where there is one supplier and costs are linear."""
         return None
@@ -92,11 +97,6 @@ class ShopSystem(DemandSystem):
     def unlimited(self) -> Self:
         """The same shop, where suppliers deliver just what is ordered."""
         return self
-
-    @property
-    def own_cost(self) -> PeriodCost | None:
-        """A further cost of (stock after arrivals, sales, order) per period, of any shape."""
-        return None
 
     @property
     def own_bound(self) -> float:
