@@ -406,6 +406,28 @@ def test_weekdays_of_an_item_may_be_the_opposite_of_its_group():
     assert found["other"] == pytest.approx(32, rel=0.15)
 
 
+def test_items_of_a_million_units_a_day_are_fitted_like_others():
+    """Counting them one by one would take hours."""
+    rng = np.random.default_rng(0)
+    days = pl.date_range(pl.date(2024, 1, 1), pl.date(2024, 3, 31), eager=True)
+    parts = [(f"item-{k}", np.round(rng.gamma(3, 20, 20 if k == 0 else 91))) for k in range(7)]
+    items = {"unique_id": [name for name, _ in parts], "lead_time": 1, "holding_cost": 1,
+             "lost_sales_cost": 9}  # fmt: skip
+    items = {name: each if isinstance(each, list) else [each] * 7 for name, each in items.items()}
+    levels = {}
+    for times in (1, 50_000):
+        rows = pl.concat(
+            pl.DataFrame({
+                "unique_id": name, "ds": days[-demand.size :], "stock": 90.0 * times,
+                "sales": np.minimum(demand, 90) * times,
+            })
+            for name, demand in parts
+        )  # fmt: skip
+        found = iopea.fit(rows, items, calendar="weekday", memory=60).table
+        levels[times] = found["level"].to_numpy()
+    np.testing.assert_allclose(levels[50_000] / 50_000, levels[1], rtol=0.06)
+
+
 def test_a_range_above_all_stock_is_no_error():
     row = one_item([4, 3, 5] * 20, [10] * 60, low=1000.0)
     assert (row["level"], row["verdict"]) == (1000, "can't tell")

@@ -299,7 +299,7 @@ def law_of(item: Item, view: View = PLAIN, prior: Prior | None = None) -> ItemLa
             item.counts, censored, ones if factors is None else factors, weights, view.target
         )
         weights = np.append(weights, np.full(extra.size, prior.worth / extra.size))
-        values = np.append(values, extra)
+        values = np.append(values, np.round(extra) if item.whole else extra)
         censored = np.append(censored, np.zeros(extra.size, dtype=bool))
     return ItemLaw(values, censored, weights, item.whole)
 
@@ -310,8 +310,9 @@ def _at_target(item: Item, factors: Array, view: View, like: Item | None = None)
     Of counts the mean of a count law is scaled, not the counts: that of these records, or of those
     of another item.
     """
-    if not item.whole:
-        return np.asarray(item.sales * view.target / factors)
+    if item.unit != 1.0:
+        found = item.sales * view.target / factors
+        return np.round(found) if item.whole else np.asarray(found)
     weights = np.ones(item.sales.size) if view.weights is None else view.weights
     fitted = item if like is None else like
     mean, size = fit_scaled(fitted.counts, fitted.censored, factors, weights)
@@ -460,9 +461,8 @@ def priors_of(items: Iterable[Item], outlook: Outlook) -> dict[str | None, Prior
             if not outlook.plain:
                 factors = outlook.factors(item, item.periods)
             known = np.isfinite(factors)
-            counts = item.counts if item.whole else np.round(item.counts)
             weights = np.ones(item.sales.size) if weights is None else weights
-            each = (counts[known], item.censored[known], factors[known], weights[known])
+            each = (item.counts[known], item.censored[known], factors[known], weights[known])
             rich.setdefault(item.group, []).append(each)
     found = {group: fit_prior(rich.get(group, [])) for group in few}
     return {group: prior for group, prior in found.items() if prior is not None}

@@ -13,8 +13,9 @@ import polars as pl
 from iopea.tables.reading import FORECAST, HOLIDAY, ID, Sales
 from iopea.types import Array, Indices, Mask
 
-#: Cells in which demand is counted, where it does not come in whole units.
-_CELLS = 512
+#: Cells in which demand is counted, where it does not come in whole units, or in more of them than
+#: can be counted one by one.
+_CELLS, _MOST_COUNT = 512, 1024
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class Item:
     end : int. The last period of the history, whether it tells of demand or not.
     state : tuple. Stock on hand and on order after it, where known.
     timeline : Timeline, optional. Holidays and forecasts, if the history has them.
-    unit : float. The unit in which demand is counted: 1 if it comes in whole units.
+    whole : bool. Whether demand comes in whole units.
+    unit : float. The unit in which demand is counted: 1 if it comes in whole units, and not in
+        many thousands.
     """
 
     row: Mapping[str, Any]
@@ -67,6 +70,7 @@ class Item:
     end: int
     state: tuple[float | None, float | None]
     timeline: Timeline | None
+    whole: bool
     unit: float
 
     @property
@@ -85,14 +89,9 @@ class Item:
         return int(self.row["lead_time"]) + int(self.row["review_period"])
 
     @property
-    def whole(self) -> bool:
-        """Whether demand comes in whole units."""
-        return self.unit == 1.0
-
-    @property
     def counts(self) -> Array:
         """Sales in units of demand."""
-        return self.sales if self.whole else np.round(self.sales / self.unit)
+        return self.sales if self.unit == 1.0 else np.round(self.sales / self.unit)
 
     def before(self, period: int) -> Item:
         """The item as it was known before a period; what is on hand and on order is unknown."""
@@ -107,7 +106,7 @@ class Item:
             periods=self.periods[:last],
             end=period - 1,
             state=(None, None),
-            unit=_unit(sales),
+            **_units(sales),
         )
 
 
@@ -137,14 +136,14 @@ def items_of(sales: Sales) -> Iterator[Item]:
             end=int(periods[last - 1]),
             state=_state(rows[names[first]], values, last - 1, bool(censored[last - 1])),
             timeline=lines.get(names[first]),
-            unit=_unit(sold),
+            **_units(sold),
         )
 
 
-def _unit(sales: Array) -> float:
-    if not sales.size or (sales == np.floor(sales)).all():
-        return 1.0
-    return float(sales.max()) / _CELLS
+def _units(sales: Array) -> dict[str, Any]:
+    whole = bool((sales == np.floor(sales)).all())
+    most = float(sales.max(initial=0.0))
+    return {"whole": whole, "unit": 1.0 if whole and most <= _MOST_COUNT else most / _CELLS}
 
 
 def _timelines(sales: Sales) -> dict[str, Timeline]:

@@ -87,7 +87,8 @@ class Model:
         least = scored.least[at] / item.unit
         drawn = np.empty(shares.shape)
         _draw(np.ceil(least - 1e-9), ahead, size, shares, drawn)
-        found[1:, at] = np.maximum(drawn * item.unit, scored.least[at])
+        drawn *= item.unit
+        found[1:, at] = np.maximum(np.round(drawn) if item.whole else drawn, scored.least[at])
         return found
 
 
