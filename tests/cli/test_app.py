@@ -35,9 +35,10 @@ def test_wrong_arguments_end_with_a_sentence_and_status_2(iopea, arguments, word
     assert status == 2
     assert out == ""
     assert "Traceback" not in err
-    assert len(err.splitlines()) == 1
+    *progress, last = err.splitlines()
+    assert all("of all steps" in line for line in progress)  # on a slow machine
     for word in words:
-        assert word in err
+        assert word in last
 
 
 def test_an_interrupted_run_ends_cleanly(tmp_path):

@@ -65,7 +65,7 @@ def dependence(stock: Array, sales: Array) -> float:
     3.9
     >>> weeks = np.tile([2.0, 4.0, 1.0, 5.0, 3.0, 1.0, 7.0], 6)
     >>> round(dependence(np.full(42, 9.0), weeks), 1)
-    5.2
+    4.6
     """
     each = scores(stock, sales)
     last, several = (float(_standardised(each, fading)) for fading in _FADING)
