@@ -59,8 +59,8 @@ def test_demand_that_was_lost_is_not_seen(learner, example):
     problem = EXAMPLES[example][0]
     learners, costs = [], []
     for values in (SEEN, HIDDEN):
-        one = learner(problem, horizon=800, seed=1)
-        costs.append(run(one, problem.simulator(Empirical(values=values), seed=2), 800).costs)
+        one = learner(problem, horizon=400, seed=1)
+        costs.append(run(one, problem.simulator(Empirical(values=values), seed=2), 400).costs)
         learners.append(one)
     assert costs[1].mean() > 2 * costs[0].mean()
     assert_same_state(*(one.state_dict() for one in learners))
