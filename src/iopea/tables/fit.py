@@ -381,15 +381,17 @@ def fit(
     check_count("workers", workers, 0, MOST_WORKERS)
     sales = with_items(read_sales(history, items, frequency=frequency, columns=columns), sold_from)
     used = check_forecast(sales, forecast, terms)
+    every = list(items_of(sales))
     outlook = Outlook(sales.clock, forecast=used)
     if (terms, half_life) != (NONE, NONE):
-        outlook = choose_outlook(list(items_of(sales)), sales.clock, terms, half_life, used)
-    remarks = (*sales.remarks, *_short_of(sales, outlook))
+        outlook = choose_outlook(every, sales.clock, terms, half_life, used)
+    remarks = (*sales.remarks, *_short_of(sales, every, outlook))
     sales = replace(sales, remarks=remarks)
-    priors = priors_of(items_of(sales), outlook) if borrow else {}
+    priors = priors_of(every, outlook) if borrow else {}
     newest = sales.history["period"].max() if sales.history.height else 0
     known = _Known(outlook, priors, int(newest))  # type: ignore[arg-type]
-    return Plan(_table(sales, settings, known, workers, watch), sales, outlook, settings, known)
+    table = _table(sales, every, settings, known, workers, watch)
+    return Plan(table, sales, outlook, settings, known)
 
 
 def check_forecast(sales: Sales, forecast: bool, terms: str | tuple[str, ...]) -> bool:
@@ -405,7 +407,7 @@ def check_forecast(sales: Sales, forecast: bool, terms: str | tuple[str, ...]) -
     return used
 
 
-def _short_of(sales: Sales, outlook: Outlook) -> Iterator[str]:
+def _short_of(sales: Sales, items: Sequence[Item], outlook: Outlook) -> Iterator[str]:
     """Remarks about what a calendar would need."""
     periods = sales.history["period"]
     years = (periods.max() - periods.min() + 1) / outlook.year if sales.history.height else 0.0  # type: ignore[operator]
@@ -418,7 +420,7 @@ def _short_of(sales: Sales, outlook: Outlook) -> Iterator[str]:
         return
     names = [
         item.name
-        for item in items_of(sales)
+        for item in items
         if item.timeline is None or item.timeline.last < item.end + item.lasts
     ]
     if names:
@@ -469,9 +471,15 @@ def priors_of(items: Iterable[Item], outlook: Outlook) -> dict[str | None, Prior
 
 
 def _table(
-    sales: Sales, settings: _Settings, known: _Known, workers: int, watch: Watch
+    sales: Sales,
+    items: Sequence[Item],
+    settings: _Settings,
+    known: _Known,
+    workers: int,
+    watch: Watch,
 ) -> pl.DataFrame:
-    jobs = ((chunk, settings, known) for chunk in _chunks(items_of(sales)))
+    chunks = (items[first : first + _CHUNK] for first in range(0, len(items), _CHUNK))
+    jobs = ((chunk, settings, known) for chunk in chunks)
     plugins = plugins_named([settings.family])
     found = list(each_of(_fit_all, jobs, workers, watch, len, sales.items.height, plugins))
     rows = [row for chunk in found for row in chunk]
@@ -508,17 +516,6 @@ _COLUMNS: dict[str, Any] = {
     "verdict": pl.String,
     "reason": pl.String,
 }
-
-
-def _chunks(items: Iterator[Item]) -> Iterator[list[Item]]:
-    chunk: list[Item] = []
-    for item in items:
-        chunk.append(item)
-        if len(chunk) == _CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
 
 
 def _fits(sales: Sales, settings: _Settings, known: _Known) -> Iterator[Fit]:
