@@ -49,7 +49,7 @@ def test_an_interrupted_run_ends_cleanly(tmp_path):
         "from iopea.cli.app import main; print('ready', flush=True); main()"
     )
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "learn", "--horizon", "20000000", "--seeds", "50",
+        [sys.executable, "-c", code, "learn", "--horizon", "4000000", "--seeds", "50",
          "--radius", "0.1", "--plot", str(picture)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
