@@ -429,8 +429,9 @@ def test_items_of_a_million_units_a_day_are_fitted_like_others():
 
 
 def test_a_range_above_all_stock_is_no_error():
-    row = one_item([4, 3, 5] * 20, [10] * 60, low=1000.0)
-    assert (row["level"], row["verdict"]) == (1000, "can't tell")
+    for about in ({}, {"level": 8.0}):  # the level in force can be judged, and is no candidate
+        row = one_item([4, 3, 5] * 20, [10] * 60, low=1000.0, **about)
+        assert (row["level"], row["verdict"]) == (1000, "can't tell")
 
 
 def test_stock_is_raised_step_by_step():

@@ -785,11 +785,12 @@ class _Judgement:
         beyond = tops[~judged & (tops > held)]
         next_one = max(float(tops[place]), float(beyond.min()) if beyond.size else held)
         next_one = min(next_one, math.inf if row["high"] is None else max(row["high"], tops[place]))
-        if not judged.any():
-            # Nothing was in stock often enough.
+        among = np.flatnonzero(judged & inside)
+        if not among.size:
+            # Nothing of the range was in stock often enough.
             return cls(
-                judged, np.zeros(len(plain)), np.zeros(len(plain)), None, float(tops.max()), None,
-                next_one, False, reached,
+                np.zeros_like(judged), np.zeros(len(plain)), np.zeros(len(plain)), None,
+                float(tops[inside].max()), None, next_one, False, reached,
             )  # fmt: skip
         # Demand below all that was seen may have a probability of about one record. It costs a
         # policy at most what it could sell of the least demand that was seen.
@@ -797,7 +798,6 @@ class _Judgement:
         each = system.lost_sales_cost + (system.lead_time + shop.review) * system.holding_cost
         spread = _spread(changes, plain, each * np.minimum(tops, path.min()) / records)
         above, below = _simultaneous((changes / spread)[:, judged], _SAFE * delta / 2)
-        among = np.flatnonzero(judged & inside if (judged & inside).any() else judged)
         best = int(among[plain[among].argmin()])
         apart = changes - changes[:, [best]]
         between = _spread(apart, plain)
